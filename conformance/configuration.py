@@ -1,0 +1,63 @@
+"""What one call of a backend is made of: a configuration (what is drawn) and a case (with its arrays)."""
+
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import ml_dtypes
+import numpy as np
+import numpy.typing as npt
+
+from halfeven.reference import Grid
+from halfeven.reference.blocks import BlockSize, Shape
+from halfeven.reference.profiles import Operation
+
+Array = npt.NDArray[Any]
+Granularity = Literal["tensor", "channel", "token", "group", "block"]
+Layout = Literal["contiguous", "transposed", "strided", "offset", "expanded", "channels-last"]
+
+__all__ = ["DTYPES", "Array", "Case", "Configuration", "Granularity", "Layout"]
+
+DTYPES: dict[str, np.dtype[Any]] = {
+    "float32": np.dtype(np.float32),
+    "float64": np.dtype(np.float64),
+    "float16": np.dtype(np.float16),
+    "bfloat16": np.dtype(ml_dtypes.bfloat16),
+}
+
+
+@dataclass(frozen=True)
+class Configuration:
+    """Everything about a call but the values.
+
+    Attributes:
+        operation: quantize, dequantize or fake_quantize.
+        dtype: the float dtype: of the input, or of the reals that dequantize returns.
+        grid: the codes.
+        shape: the tensor's shape.
+        granularity: what shares a scale, in words.
+        block_size: elements per block along each dimension; None per tensor.
+        layout: how the input lies in memory.
+    """
+
+    operation: Operation
+    dtype: str
+    grid: Grid
+    shape: Shape
+    granularity: Granularity = "tensor"
+    block_size: BlockSize | None = None
+    layout: Layout = "contiguous"
+
+    def __str__(self) -> str:
+        """The id in words."""
+        parts = [str(self.grid), self.dtype, f"per-{self.granularity}"]
+        return "/".join(parts if self.layout == "contiguous" else [*parts, self.layout])
+
+
+@dataclass(frozen=True, eq=False)
+class Case:
+    """One call: ``x`` (or the codes), and the profile's documented parameters, shaped for ``block_size``."""
+
+    configuration: Configuration
+    x: Array
+    scale: Array
+    zero: Array

@@ -1,0 +1,7 @@
+"""Exact NumPy reference of the formulas that quantization systems document. Never imports torch."""
+
+from halfeven.reference import blocks, model, profiles, rounding
+from halfeven.reference.grid import Grid
+from halfeven.reference.model import EvaluationModel
+
+__all__ = ["EvaluationModel", "Grid", "blocks", "model", "profiles", "rounding"]

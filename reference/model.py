@@ -1,0 +1,257 @@
+"""The evaluation model: a quantizer's behaviour as a value, and ``quantize``/``dequantize`` that carry it out.
+
+The fields are the choices in which real implementations differ; the values stand in each field's ``Literal``.
+A model knows nothing of a system's argument names: parameters come as (scale, zero), where ``zero`` enters by
+the model's own ``sign``.
+"""
+
+from dataclasses import dataclass, fields
+from typing import Any, Literal, get_args
+
+import ml_dtypes
+import numpy as np
+import numpy.typing as npt
+
+from halfeven.reference.blocks import BlockSize, per_element
+from halfeven.reference.grid import Grid
+from halfeven.reference.rounding import ROUNDINGS, Rounding
+
+Array = npt.NDArray[Any]
+DType = np.dtype[Any]
+
+Division = Literal["divide", "reciprocal", "multiply-by-q-per-real"]
+ZeroPoint = Literal["after-rounding", "before-rounding", "fused"]
+Sign = Literal["q-z", "q+o"]
+Clamp = Literal["after", "before-rounding", "before-zero-point"]
+Overflow = Literal["saturate", "wrap"]
+Compute = Literal["input", "widened", "promoted", "float32", "float64", "bfloat16"]
+Integer = Literal["none", "int32", "int64"]
+NaN = Literal["propagate", "zero", "zero-point", "qmin", "qmax"]
+Subtract = Literal["float", "int32"]
+
+__all__ = [
+    "EvaluationModel",
+    "changes",
+    "compute_dtype",
+    "dequantize",
+    "fake_quantize",
+    "quantize",
+]
+
+_BFLOAT16 = np.dtype(ml_dtypes.bfloat16)
+
+
+@dataclass(frozen=True)
+class EvaluationModel:
+    """How one quantizer computes. The default is the textbook: clamp(half_even(x / s) + z, qmin, qmax).
+
+    Attributes:
+        division: x / s; x * (1 / s), both rounded; or x * s where the scale is codes per real.
+        rounding: the rule that makes the quotient an integer.
+        zero_point: added to the rounded quotient, to the quotient, or fused with the product in one rounding.
+        sign: x̂ = (q - z) * s, or x̂ = (q + o) * s.
+        clamp: after the zero point; on the quotient before rounding (bounds shifted by the zero point); or on the
+            rounded quotient before the zero point is added.
+        overflow: codes beyond the grid saturate, or wrap modulo the number of codes.
+        compute: the dtype of the arithmetic: the input's; the narrowest of the input's, float32 and float64 that
+            holds the grid with a quarter step to spare; NumPy's promotion of input and scale; or a fixed one.
+        integer: the rounded quotient is cast to this type before the zero point is added; out of range and NaN
+            become its minimum, as x86 converts, and the addition wraps.
+        nan: the code of NaN: NaN, 0, the zero point, or an end of the grid.
+        subtract: dequantize subtracts the zero point in the output's float dtype, or in int32, wrapping.
+    """
+
+    division: Division = "divide"
+    rounding: Rounding = "half-even"
+    zero_point: ZeroPoint = "after-rounding"
+    sign: Sign = "q-z"
+    clamp: Clamp = "after"
+    overflow: Overflow = "saturate"
+    compute: Compute = "input"
+    integer: Integer = "none"
+    nan: NaN = "propagate"
+    subtract: Subtract = "float"
+
+    def __post_init__(self) -> None:
+        for field in fields(self):
+            value, accepted = getattr(self, field.name), get_args(field.type)
+            if value not in accepted:
+                msg = f"{field.name}={value!r} is not accepted: give one of {', '.join(accepted)}"
+                raise ValueError(msg)
+
+
+def changes(claimed: EvaluationModel, found: EvaluationModel) -> dict[str, tuple[str, str]]:
+    """The fields in which two models differ, each with (claimed, found)."""
+    return {
+        f.name: (getattr(claimed, f.name), getattr(found, f.name))
+        for f in fields(claimed)
+        if getattr(claimed, f.name) != getattr(found, f.name)
+    }
+
+
+def compute_dtype(model: EvaluationModel, x: DType, scale: DType, grid: Grid) -> DType:
+    """The dtype in which ``model`` divides an ``x`` of one dtype by a ``scale`` of another."""
+    match model.compute:
+        case "input":
+            return x
+        case "promoted":
+            return np.promote_types(x, scale)
+        case "widened":
+            wider = (t for t in (x, np.dtype(np.float32), np.dtype(np.float64)) if _holds(t, grid))
+            return next(wider, np.dtype(np.float64))
+        case "bfloat16":
+            return _BFLOAT16
+        case fixed:
+            return np.dtype(fixed)
+
+
+def quantize(
+    model: EvaluationModel, x: Array, scale: Array, zero: Array, grid: Grid, block_size: BlockSize | None = None
+) -> Array:
+    """The codes of ``x`` under ``model``, as floats of the compute dtype (float64 where ``integer`` is set).
+
+    ``scale`` and ``zero`` broadcast to ``x`` or, with ``block_size``, have one entry per block.
+    """
+    t = compute_dtype(model, x.dtype, scale.dtype, grid)
+    s = per_element(scale, x.shape, block_size)
+    z = per_element(zero, x.shape, block_size).astype(t)
+    z = -z if model.sign == "q+o" else z
+    with np.errstate(all="ignore"):
+        v = _quotient(model, x.astype(t), s, z)
+        if model.clamp == "before-rounding":
+            v = _clamp(v, (grid.qmin - z).astype(t), (grid.qmax - z).astype(t))
+        r = ROUNDINGS[model.rounding](v)
+        if model.clamp == "before-zero-point":
+            r = _clamp(r, np.asarray(grid.qmin, t), np.asarray(grid.qmax, t))
+        if model.integer != "none":
+            q = _integer_sum(r, z, model.zero_point == "after-rounding", np.dtype(model.integer))
+        else:
+            q = r + z if model.zero_point == "after-rounding" else r
+        q = _to_grid(model, q, grid)
+    return _nan(model, q, np.isnan(v) if model.clamp != "before-rounding" else np.isnan(x), z, grid)
+
+
+def dequantize(
+    model: EvaluationModel,
+    q: Array,
+    scale: Array,
+    zero: Array,
+    dtype: DType,
+    block_size: BlockSize | None = None,
+) -> Array:
+    """The reals of the codes ``q``, in ``dtype``; every operation is rounded to ``dtype``."""
+    s = per_element(scale, q.shape, block_size).astype(dtype)
+    z = per_element(zero, q.shape, block_size)
+    with np.errstate(all="ignore"):
+        if model.subtract == "int32":
+            sign = 1 if model.sign == "q+o" else -1
+            difference = _wrap(q.astype(np.int64) + sign * z.astype(np.int64), np.dtype(np.int32)).astype(dtype)
+        elif model.sign == "q+o":
+            difference = q.astype(dtype) + z.astype(dtype)
+        else:
+            difference = q.astype(dtype) - z.astype(dtype)
+        return difference / s if model.division == "multiply-by-q-per-real" else difference * s
+
+
+def fake_quantize(
+    model: EvaluationModel, x: Array, scale: Array, zero: Array, grid: Grid, block_size: BlockSize | None = None
+) -> Array:
+    """``x`` quantized and dequantized in the compute dtype, rounded to ``x``'s dtype at the end."""
+    q = quantize(model, x, scale, zero, grid, block_size)
+    t = compute_dtype(model, x.dtype, scale.dtype, grid)
+    with np.errstate(all="ignore"):
+        return dequantize(model, q, scale, zero, t, block_size).astype(x.dtype)
+
+
+def _quotient(model: EvaluationModel, x: Array, s: Array, z: Array) -> Array:
+    """x over s, in the dtype of x, with the zero point already in it unless it comes after the rounding."""
+    t = x.dtype
+    match model.division:
+        case "divide":
+            factor, v = None, x / s.astype(t)
+        case "reciprocal":
+            factor = (np.ones((), s.dtype) / s).astype(t)
+            v = x * factor
+        case "multiply-by-q-per-real":
+            factor = s.astype(t)
+            v = x * factor
+    match model.zero_point:
+        case "after-rounding":
+            return v
+        case "before-rounding":
+            return v + z
+        case "fused":
+            return v + z if factor is None else _fused_multiply_add(x, factor, z)
+
+
+def _fused_multiply_add(x: Array, y: Array, z: Array) -> Array:
+    """X * y + z rounded once; exact for operands of at most 26 significant bits, so not for float64."""
+    if x.dtype == np.float64:
+        msg = "zero_point='fused' is not accepted for float64: no wider type holds the product"
+        raise ValueError(msg)
+    product = x.astype(np.float64) * y.astype(np.float64)
+    addend = np.broadcast_to(z.astype(np.float64), product.shape)
+    total = product + addend
+    # Two-sum gives the error of the addition; forcing the last bit odd where there is one (round to odd)
+    # makes the second rounding, to x's dtype, the only one that shows.
+    back = total - product
+    error = (product - (total - back)) + (addend - back)
+    bits = total.view(np.int64)
+    inexact = np.isfinite(total) & (error != 0) & (bits & 1 == 0)
+    away = (error > 0) == (total > 0)
+    odd = np.where(inexact, bits + np.where(away, 1, -1), bits)
+    return odd.view(np.float64).astype(x.dtype)
+
+
+def _integer_sum(r: Array, z: Array, add: bool, dtype: DType) -> Array:
+    """The cast that x86 makes (out of range and NaN give the minimum), and a sum that wraps."""
+    info = np.iinfo(dtype)
+    wide = r.astype(np.float64)
+    fits = (wide >= info.min) & (wide < -float(info.min))
+    code = np.where(fits, wide, float(info.min)).astype(np.int64)
+    if add:
+        code = _wrap(code + z.astype(np.int64), dtype)
+    return code.astype(np.float64)
+
+
+def _wrap(value: Array, dtype: DType) -> Array:
+    return value.astype(dtype) if dtype.itemsize < value.dtype.itemsize else value
+
+
+def _to_grid(model: EvaluationModel, q: Array, grid: Grid) -> Array:
+    """The last step: saturate, or wrap modulo the number of codes."""
+    lo, hi = np.asarray(grid.qmin, q.dtype), np.asarray(grid.qmax, q.dtype)
+    if model.clamp == "before-zero-point" and model.overflow == "saturate":
+        return q
+    if model.overflow == "wrap":
+        return np.where(np.isfinite(q), np.mod(q - lo, hi - lo + 1) + lo, lo).astype(q.dtype)
+    return _clamp(q, lo, hi)
+
+
+def _clamp(v: Array, lo: Array, hi: Array) -> Array:
+    """V limited to [lo, hi]; NaN passes, and a zero inside keeps its sign."""
+    return np.where(v < lo, lo, np.where(v > hi, hi, v)).astype(v.dtype, copy=False)
+
+
+def _nan(model: EvaluationModel, q: Array, where: Array, z: Array, grid: Grid) -> Array:
+    match model.nan:
+        case "propagate":
+            code: Array | int = q if model.integer != "none" else np.where(where, np.asarray(np.nan, q.dtype), q)
+            return np.asarray(code)
+        case "zero":
+            code = 0
+        case "zero-point":
+            code = _clamp(z, np.asarray(grid.qmin, z.dtype), np.asarray(grid.qmax, z.dtype))
+        case "qmin":
+            code = grid.qmin
+        case "qmax":
+            code = grid.qmax
+    return np.where(where, np.asarray(code).astype(q.dtype), q)
+
+
+def _holds(t: DType, grid: Grid) -> bool:
+    """Whether ``t`` represents the grid's ends and their neighbours, and its epsilon is within a quarter step."""
+    ends = {grid.qmin, min(grid.qmin + 1, grid.qmax), max(grid.qmax - 1, grid.qmin), grid.qmax}
+    if any(int(np.asarray(end).astype(t).astype(np.float64)) != end for end in ends):
+        return False
+    return grid.num_steps == 0 or float(ml_dtypes.finfo(t).eps) <= 0.25 / grid.num_steps

@@ -1,0 +1,97 @@
+"""What a profile is: a documented system's formulas, and the evaluation model that says the same as a value."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from halfeven.reference import model as evaluation
+from halfeven.reference.blocks import BlockSize
+from halfeven.reference.grid import Grid
+from halfeven.reference.model import EvaluationModel
+
+Array = npt.NDArray[Any]
+Operation = Literal["quantize", "dequantize", "fake_quantize"]
+OPERATIONS: tuple[Operation, ...] = ("quantize", "dequantize", "fake_quantize")
+
+
+__all__ = ["OPERATIONS", "Array", "Operation", "Profile"]
+
+
+def _same(parameter: Array, _grid: Grid) -> Array:
+    return parameter
+
+
+@dataclass(frozen=True)
+class Profile:
+    """One documented system.
+
+    Attributes:
+        name: the word a user types; a library's measured behaviour, where it parts from its document, is
+            ``name@version``.
+        title: one line that says what the system computes.
+        source: the document.
+        model: the documented behaviour as a value.
+        parameters: the documented names of the two parameters, in the order in which a backend receives them;
+            the first is ``scale`` (real per code) or ``amax``, the second ``zero_point``, ``offset`` or absent.
+        dtypes: the input dtypes that the document allows.
+        scale_dtype: the dtype of the scales handed over: the input's own, or float32 for every input.
+        codes: what quantize returns: the grid's integer type, or floats of the input's dtype.
+        bits: the narrowest and the widest grid that the document allows.
+        grids: the grids that the document allows where they are not all of the widths in ``bits``.
+        partial_blocks: whether the last block of a dimension may be short.
+        numpy: for each operation the formula as one NumPy expression, for scripts that stand alone.
+        model_scale: the model's scale from the first documented parameter.
+        quantize, dequantize, fake_quantize: the transcriptions; where absent, the model is evaluated.
+    """
+
+    name: str
+    title: str
+    source: str
+    model: EvaluationModel
+    numpy: Mapping[Operation, str]
+    parameters: tuple[str, ...] = ("scale", "zero_point")
+    dtypes: tuple[str, ...] = ("float32",)
+    scale_dtype: Literal["input", "float32"] = "float32"
+    codes: Literal["integer", "input"] = "integer"
+    bits: tuple[int, int] = (1, 16)
+    grids: tuple[Grid, ...] | None = None
+    partial_blocks: bool = False
+    model_scale: Callable[[Array, Grid], Array] = _same
+    transcriptions: Mapping[Operation, Callable[..., Array]] = field(default_factory=dict)
+
+    def quantize(self, x: Array, scale: Array, zero: Array, grid: Grid, block_size: BlockSize | None = None) -> Array:
+        """The codes of ``x``, as floats (NaN stays NaN where the model says so)."""
+        if (function := self.transcriptions.get("quantize")) is not None:
+            return function(x, scale, zero, grid, block_size)
+        return evaluation.quantize(self.model, x, self.model_scale(scale, grid), zero, grid, block_size)
+
+    def dequantize(
+        self,
+        q: Array,
+        scale: Array,
+        zero: Array,
+        grid: Grid,
+        dtype: "np.dtype[Any]",
+        block_size: BlockSize | None = None,
+    ) -> Array:
+        """The reals of the codes ``q``, in ``dtype``."""
+        if (function := self.transcriptions.get("dequantize")) is not None:
+            return function(q, scale, zero, grid, dtype, block_size)
+        return evaluation.dequantize(self.model, q, self.model_scale(scale, grid), zero, dtype, block_size)
+
+    def fake_quantize(
+        self, x: Array, scale: Array, zero: Array, grid: Grid, block_size: BlockSize | None = None
+    ) -> Array:
+        """``x`` on the grid, in ``x``'s dtype."""
+        if (function := self.transcriptions.get("fake_quantize")) is not None:
+            return function(x, scale, zero, grid, block_size)
+        return evaluation.fake_quantize(self.model, x, self.model_scale(scale, grid), zero, grid, block_size)
+
+    def accepts(self, grid: Grid) -> bool:
+        """Whether the document allows ``grid``."""
+        if self.grids is not None:
+            return grid in self.grids
+        return self.bits[0] <= grid.bits <= self.bits[1]
