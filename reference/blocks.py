@@ -13,7 +13,17 @@ Array = npt.NDArray[Any]
 Shape = tuple[int, ...]
 BlockSize = tuple[int, ...]
 
-__all__ = ["Array", "BlockSize", "Shape", "parameter_shape", "per_channel", "per_element", "per_group", "per_tensor", "per_token"]
+__all__ = [
+    "Array",
+    "BlockSize",
+    "Shape",
+    "parameter_shape",
+    "per_channel",
+    "per_element",
+    "per_group",
+    "per_tensor",
+    "per_token",
+]
 
 
 def per_tensor(shape: Shape) -> BlockSize:

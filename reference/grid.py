@@ -25,6 +25,7 @@ class Grid:
     qmax: int
 
     def __post_init__(self) -> None:
+        """Refuse ends that make no grid."""
         _integer("qmin", self.qmin)
         _integer("qmax", self.qmax)
         if self.qmin > self.qmax:
@@ -72,7 +73,7 @@ class Grid:
         """
         given: np.dtype[Any] = np.dtype(dtype)
         try:
-            info = ml_dtypes.iinfo(given)
+            info = ml_dtypes.iinfo(given)  # type: ignore[no-untyped-call]
         except ValueError:
             msg = f"dtype={given.name} is not accepted: give an integer dtype, such as int8 or uint4"
             raise TypeError(msg) from None

@@ -21,13 +21,14 @@ DType = np.dtype[Any]
 
 Division = Literal["divide", "reciprocal", "multiply-by-q-per-real"]
 ZeroPoint = Literal["after-rounding", "before-rounding", "fused"]
-Sign = Literal["q-z", "q+o"]
+Sign = Literal["q-z", "q+o", "none"]
 Clamp = Literal["after", "before-rounding", "before-zero-point"]
 Overflow = Literal["saturate", "wrap"]
 Compute = Literal["input", "widened", "promoted", "float32", "float64", "bfloat16"]
-Integer = Literal["none", "int32", "int64"]
+Integer = Literal["none", "exact", "int32", "int64"]
 NaN = Literal["propagate", "zero", "zero-point", "qmin", "qmax"]
-Subtract = Literal["float", "int32"]
+Subtract = Literal["float", "exact", "int32"]
+Product = Literal["output", "promoted"]
 
 __all__ = [
     "EvaluationModel",
@@ -38,7 +39,7 @@ __all__ = [
     "quantize",
 ]
 
-_BFLOAT16 = np.dtype(ml_dtypes.bfloat16)
+_BFLOAT16: DType = np.dtype(ml_dtypes.bfloat16)
 
 
 @dataclass(frozen=True)
@@ -49,16 +50,20 @@ class EvaluationModel:
         division: x / s; x * (1 / s), both rounded; or x * s where the scale is codes per real.
         rounding: the rule that makes the quotient an integer.
         zero_point: added to the rounded quotient, to the quotient, or fused with the product in one rounding.
-        sign: x̂ = (q - z) * s, or x̂ = (q + o) * s.
+        sign: x̂ = (q - z) * s; x̂ = (q + o) * s; or no zero point, x̂ = q * s, so that a code of -0.0 stays.
         clamp: after the zero point; on the quotient before rounding (bounds shifted by the zero point); or on the
             rounded quotient before the zero point is added.
         overflow: codes beyond the grid saturate, or wrap modulo the number of codes.
         compute: the dtype of the arithmetic: the input's; the narrowest of the input's, float32 and float64 that
             holds the grid with a quarter step to spare; NumPy's promotion of input and scale; or a fixed one.
-        integer: the rounded quotient is cast to this type before the zero point is added; out of range and NaN
-            become its minimum, as x86 converts, and the addition wraps.
+        integer: how the zero point meets the rounded quotient: in the compute dtype; exactly, as integers without
+            bound (NaN and infinities pass); or cast to this type first, where out of range and NaN become its
+            minimum, as x86 converts, and the addition wraps.
         nan: the code of NaN: NaN, 0, the zero point, or an end of the grid.
-        subtract: dequantize subtracts the zero point in the output's float dtype, or in int32, wrapping.
+        subtract: dequantize subtracts the zero point in the output's float dtype; exactly, rounded to it once; or in
+            int32, wrapping, where NaN becomes the minimum.
+        product: dequantize multiplies in the output's dtype, to which the scale is rounded; or in the promotion of
+            that dtype and the scale's, rounded to the output's at the end.
     """
 
     division: Division = "divide"
@@ -71,8 +76,10 @@ class EvaluationModel:
     integer: Integer = "none"
     nan: NaN = "propagate"
     subtract: Subtract = "float"
+    product: Product = "output"
 
     def __post_init__(self) -> None:
+        """Refuse a value that its field does not know."""
         for field in fields(self):
             value, accepted = getattr(self, field.name), get_args(field.type)
             if value not in accepted:
@@ -95,7 +102,8 @@ def compute_dtype(model: EvaluationModel, x: DType, scale: DType, grid: Grid) ->
         case "input":
             return x
         case "promoted":
-            return np.promote_types(x, scale)
+            promoted: DType = np.promote_types(x, scale)
+            return promoted
         case "widened":
             wider = (t for t in (x, np.dtype(np.float32), np.dtype(np.float64)) if _holds(t, grid))
             return next(wider, np.dtype(np.float64))
@@ -114,21 +122,27 @@ def quantize(
     """
     t = compute_dtype(model, x.dtype, scale.dtype, grid)
     s = per_element(scale, x.shape, block_size)
-    z = per_element(zero, x.shape, block_size).astype(t)
-    z = -z if model.sign == "q+o" else z
+    exact = per_element(zero, x.shape, block_size).astype(np.float64)
+    exact = -exact if model.sign == "q+o" else exact
+    exact = np.zeros(()) if model.sign == "none" else exact
+    add = model.zero_point == "after-rounding" and model.sign != "none"
     with np.errstate(all="ignore"):
+        z = exact.astype(t)
+        lo, hi = np.asarray(grid.qmin, t), np.asarray(grid.qmax, t)
         v = _quotient(model, x.astype(t), s, z)
         if model.clamp == "before-rounding":
-            v = _clamp(v, (grid.qmin - z).astype(t), (grid.qmax - z).astype(t))
+            v = _clamp(v, lo - z, hi - z) if add else _clamp(v, lo, hi)
         r = ROUNDINGS[model.rounding](v)
         if model.clamp == "before-zero-point":
-            r = _clamp(r, np.asarray(grid.qmin, t), np.asarray(grid.qmax, t))
-        if model.integer != "none":
-            q = _integer_sum(r, z, model.zero_point == "after-rounding", np.dtype(model.integer))
-        else:
-            q = r + z if model.zero_point == "after-rounding" else r
-        q = _to_grid(model, q, grid)
-    return _nan(model, q, np.isnan(v) if model.clamp != "before-rounding" else np.isnan(x), z, grid)
+            r = _clamp(r, lo, hi)
+        match model.integer:
+            case "none":
+                q = r + z if add else r
+            case "exact":
+                q = r.astype(np.float64) + exact if add else r.astype(np.float64)
+            case integer:
+                q = _integer_sum(r, exact, add, np.dtype(integer))
+        return _nan(model, _to_grid(model, q, grid), np.isnan(v), exact, grid)
 
 
 def dequantize(
@@ -139,18 +153,22 @@ def dequantize(
     dtype: DType,
     block_size: BlockSize | None = None,
 ) -> Array:
-    """The reals of the codes ``q``, in ``dtype``; every operation is rounded to ``dtype``."""
-    s = per_element(scale, q.shape, block_size).astype(dtype)
-    z = per_element(zero, q.shape, block_size)
+    """The reals of the codes ``q``, in ``dtype``; every operation is rounded to it, unless ``product`` says more."""
+    wide: DType = np.promote_types(dtype, scale.dtype) if model.product == "promoted" else dtype
+    s, z = per_element(scale, q.shape, block_size), per_element(zero, q.shape, block_size)
     with np.errstate(all="ignore"):
-        if model.subtract == "int32":
-            sign = 1 if model.sign == "q+o" else -1
-            difference = _wrap(q.astype(np.int64) + sign * z.astype(np.int64), np.dtype(np.int32)).astype(dtype)
-        elif model.sign == "q+o":
-            difference = q.astype(dtype) + z.astype(dtype)
-        else:
-            difference = q.astype(dtype) - z.astype(dtype)
-        return difference / s if model.division == "multiply-by-q-per-real" else difference * s
+        s = s.astype(wide)
+        match model.subtract:
+            case "float":
+                difference = _subtract(model, q.astype(dtype), z.astype(dtype))
+            case "exact":
+                difference = _subtract(model, q.astype(np.float64), z.astype(np.float64)).astype(dtype)
+            case "int32":
+                addend = _subtract(model, np.zeros(()), z.astype(np.float64))
+                difference = _integer_sum(q, addend, True, np.dtype(np.int32)).astype(dtype)
+        d = difference.astype(wide)
+        reals: Array = d / s if model.division == "multiply-by-q-per-real" else d * s
+        return reals.astype(dtype)
 
 
 def fake_quantize(
@@ -163,9 +181,22 @@ def fake_quantize(
         return dequantize(model, q, scale, zero, t, block_size).astype(x.dtype)
 
 
+def _subtract(model: EvaluationModel, q: Array, z: Array) -> Array:
+    match model.sign:
+        case "q-z":
+            difference: Array = q - z
+        case "q+o":
+            difference = q + z
+        case "none":
+            difference = q
+    return difference
+
+
 def _quotient(model: EvaluationModel, x: Array, s: Array, z: Array) -> Array:
-    """x over s, in the dtype of x, with the zero point already in it unless it comes after the rounding."""
+    """The quotient of x and s in the dtype of x, the zero point in it unless it comes after the rounding."""
     t = x.dtype
+    factor: Array | None
+    v: Array
     match model.division:
         case "divide":
             factor, v = None, x / s.astype(t)
@@ -175,13 +206,10 @@ def _quotient(model: EvaluationModel, x: Array, s: Array, z: Array) -> Array:
         case "multiply-by-q-per-real":
             factor = s.astype(t)
             v = x * factor
-    match model.zero_point:
-        case "after-rounding":
-            return v
-        case "before-rounding":
-            return v + z
-        case "fused":
-            return v + z if factor is None else _fused_multiply_add(x, factor, z)
+    if model.zero_point == "after-rounding" or model.sign == "none":
+        return v
+    total: Array = v + z
+    return total if model.zero_point == "before-rounding" or factor is None else _fused_multiply_add(x, factor, z)
 
 
 def _fused_multiply_add(x: Array, y: Array, z: Array) -> Array:
@@ -210,22 +238,19 @@ def _integer_sum(r: Array, z: Array, add: bool, dtype: DType) -> Array:
     fits = (wide >= info.min) & (wide < -float(info.min))
     code = np.where(fits, wide, float(info.min)).astype(np.int64)
     if add:
-        code = _wrap(code + z.astype(np.int64), dtype)
+        code = (code + z.astype(np.int64)).astype(dtype)
     return code.astype(np.float64)
-
-
-def _wrap(value: Array, dtype: DType) -> Array:
-    return value.astype(dtype) if dtype.itemsize < value.dtype.itemsize else value
 
 
 def _to_grid(model: EvaluationModel, q: Array, grid: Grid) -> Array:
     """The last step: saturate, or wrap modulo the number of codes."""
-    lo, hi = np.asarray(grid.qmin, q.dtype), np.asarray(grid.qmax, q.dtype)
-    if model.clamp == "before-zero-point" and model.overflow == "saturate":
+    if model.overflow == "wrap":  # exact: fmod never rounds, and what it leaves is small
+        wide, codes = q.astype(np.float64), float(grid.num_steps + 1)
+        wrapped = np.mod(np.fmod(wide, codes) - grid.qmin, codes) + grid.qmin
+        return np.where(np.isfinite(wide), wrapped, float(grid.qmin)).astype(q.dtype)
+    if model.clamp == "before-zero-point":
         return q
-    if model.overflow == "wrap":
-        return np.where(np.isfinite(q), np.mod(q - lo, hi - lo + 1) + lo, lo).astype(q.dtype)
-    return _clamp(q, lo, hi)
+    return _clamp(q, np.asarray(grid.qmin, q.dtype), np.asarray(grid.qmax, q.dtype))
 
 
 def _clamp(v: Array, lo: Array, hi: Array) -> Array:
@@ -236,7 +261,8 @@ def _clamp(v: Array, lo: Array, hi: Array) -> Array:
 def _nan(model: EvaluationModel, q: Array, where: Array, z: Array, grid: Grid) -> Array:
     match model.nan:
         case "propagate":
-            code: Array | int = q if model.integer != "none" else np.where(where, np.asarray(np.nan, q.dtype), q)
+            cast = model.integer in ("int32", "int64")
+            code: Array | int = q if cast else np.where(where, np.asarray(np.nan, q.dtype), q)
             return np.asarray(code)
         case "zero":
             code = 0
@@ -252,6 +278,8 @@ def _nan(model: EvaluationModel, q: Array, where: Array, z: Array, grid: Grid) -
 def _holds(t: DType, grid: Grid) -> bool:
     """Whether ``t`` represents the grid's ends and their neighbours, and its epsilon is within a quarter step."""
     ends = {grid.qmin, min(grid.qmin + 1, grid.qmax), max(grid.qmax - 1, grid.qmin), grid.qmax}
-    if any(int(np.asarray(end).astype(t).astype(np.float64)) != end for end in ends):
-        return False
-    return grid.num_steps == 0 or float(ml_dtypes.finfo(t).eps) <= 0.25 / grid.num_steps
+    with np.errstate(over="ignore"):  # an end beyond float16 becomes an infinity, which no end equals
+        if any(float(np.asarray(end).astype(t)) != end for end in ends):
+            return False
+    eps = float(ml_dtypes.finfo(t).eps)  # type: ignore[no-untyped-call]
+    return grid.num_steps == 0 or eps <= 0.25 / grid.num_steps

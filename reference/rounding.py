@@ -6,6 +6,7 @@ fraction ``x - trunc(x)`` is exact in binary floating point, so no rule rounds t
 """
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any, Literal
 
 import numpy as np
@@ -28,55 +29,67 @@ __all__ = [
     "toward_zero",
 ]
 
+_HALF = 0.5
+# A signalling NaN, and the inf - inf of an infinity's fraction, raise the invalid flag; neither is an error here.
+_QUIET = partial(np.errstate, invalid="ignore")
+
 
 def half_even(x: Array) -> Array:
     """Nearest integer; a tie goes to the even one."""
-    return np.rint(x)  # type: ignore[no-any-return]
+    with _QUIET():
+        return np.rint(x)
 
 
 def half_away(x: Array) -> Array:
     """Nearest integer; a tie goes away from zero."""
-    t, fraction = _split(x)
-    return _step(x, t, fraction >= 0.5)
+    with _QUIET():
+        t, fraction = _split(x)
+        return _step(x, t, fraction >= _HALF)
 
 
 def half_to_zero(x: Array) -> Array:
     """Nearest integer; a tie goes toward zero."""
-    t, fraction = _split(x)
-    return _step(x, t, fraction > 0.5)
+    with _QUIET():
+        t, fraction = _split(x)
+        return _step(x, t, fraction > _HALF)
 
 
 def half_up(x: Array) -> Array:
     """Nearest integer; a tie goes toward plus infinity."""
-    t, fraction = _split(x)
-    return _step(x, t, (fraction > 0.5) | ((fraction == 0.5) & (x > 0)))
+    with _QUIET():
+        t, fraction = _split(x)
+        return _step(x, t, (fraction > _HALF) | ((fraction == _HALF) & (x > 0)))
 
 
 def half_down(x: Array) -> Array:
     """Nearest integer; a tie goes toward minus infinity."""
-    t, fraction = _split(x)
-    return _step(x, t, (fraction > 0.5) | ((fraction == 0.5) & (x < 0)))
+    with _QUIET():
+        t, fraction = _split(x)
+        return _step(x, t, (fraction > _HALF) | ((fraction == _HALF) & (x < 0)))
 
 
 def toward_zero(x: Array) -> Array:
     """The integer part."""
-    return np.trunc(x)  # type: ignore[no-any-return]
+    with _QUIET():
+        return np.trunc(x)
 
 
 def floor(x: Array) -> Array:
     """The largest integer not above ``x``."""
-    return np.floor(x)  # type: ignore[no-any-return]
+    with _QUIET():
+        return np.floor(x)
 
 
 def ceil(x: Array) -> Array:
     """The smallest integer not below ``x``."""
-    return np.ceil(x)  # type: ignore[no-any-return]
+    with _QUIET():
+        return np.ceil(x)
 
 
 def _split(x: Array) -> tuple[Array, Array]:
+    """The integer part and the size of the rest; of an infinity the rest is NaN, and so no step is taken."""
     t = np.trunc(x)
-    with np.errstate(invalid="ignore"):  # inf - inf: the fraction of an infinity is NaN, and no step is taken
-        return t, np.abs(x - t)
+    return t, np.abs(x - t)
 
 
 def _step(x: Array, t: Array, away: Array) -> Array:

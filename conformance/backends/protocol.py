@@ -58,7 +58,7 @@ class Backend:
     script: Callable[..., tuple[str, str]] | None = None
     waivers: Mapping[str, int] = field(default_factory=dict)
 
-    def __post_init__(self) -> None:
+    def __post_init__(self) -> None:  # noqa: D105 - the attributes are described above
         _known("profile", self.profile, PROFILES)
         if not self.operations:
             msg = f"operations={{}} of backend {self.name!r} is not accepted: give one of {', '.join(OPERATIONS)}"
@@ -103,22 +103,19 @@ def adapt(
             raise TypeError(msg)
         _known("operation", operation, OPERATIONS)
         methods = {operation: instance}
-    claimed = profile or getattr(instance, "profile", None)
+    claimed: str | None = profile or getattr(instance, "profile", None)
     if claimed is None:
         msg = f"profile=None is not accepted for {source!r}: name the profile it claims ({', '.join(PROFILES)})"
         raise ValueError(msg)
-    default = ("tensor", "channel", "token", "group", "block") if _takes_blocks(methods.values()) else ("tensor",)
+    everywhere: tuple[Granularity, ...] = get_args(Granularity)
     optional = ("grids", "library", "version", "device", "path", "script", "waivers")
-    given = {key: getattr(instance, key) for key in optional if hasattr(instance, key)}
-    return Backend(
-        name=name or getattr(instance, "name", None) or getattr(source, "__name__", type(instance).__name__),
-        profile=claimed,
-        operations=methods,
-        granularities=tuple(getattr(instance, "granularities", default)),
-        dtypes=tuple(getattr(instance, "dtypes", ("float32",))),
-        array=array or getattr(instance, "array", "torch"),
-        **given,
-    )
+    given: dict[str, Any] = {key: getattr(instance, key) for key in optional if hasattr(instance, key)}
+    given["array"] = array or getattr(instance, "array", "torch")
+    given["name"] = name or getattr(instance, "name", "") or getattr(source, "__name__", type(instance).__name__)
+    default = everywhere if _takes_blocks(methods.values()) else everywhere[:1]
+    given["granularities"] = tuple(getattr(instance, "granularities", default))
+    given["dtypes"] = tuple(getattr(instance, "dtypes", ("float32",)))
+    return Backend(profile=claimed, operations=methods, **given)
 
 
 def channel_axis(block_size: BlockSize, shape: Shape) -> int:

@@ -1,0 +1,55 @@
+"""The checks: one file per kind, each a function of a trial, and for which configurations each is planned."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Literal
+
+from halfeven.conformance.checks import consistency, errors, placement, result, silent, values
+from halfeven.conformance.trial import Trial
+
+__all__ = ["CHECKS", "Check"]
+
+
+@dataclass(frozen=True)
+class Check:
+    """One check.
+
+    Attributes:
+        run: gathers the evidence.
+        needs: operations that the backend must have beside the one on trial.
+        granularities: planned for the backend's first granularity; for that and another (a call with one scale, and
+            one with many); or for all.
+        every_grid: planned for each grid; else on one signed and one unsigned.
+        every_dtype: planned for each dtype; else for the first.
+        dtypes: the dtypes for which it makes sense.
+    """
+
+    run: Callable[[Trial], None]
+    needs: tuple[str, ...] = ()
+    granularities: Literal["first", "two", "all"] = "first"
+    every_grid: bool = False
+    every_dtype: bool = True
+    dtypes: tuple[str, ...] = ("float32", "float64", "float16", "bfloat16")
+
+
+CHECKS: dict[str, Check] = {
+    "boundaries": Check(values.boundaries, granularities="two", every_grid=True),
+    "odd-zero-point": Check(values.odd_zero_point, granularities="two", every_grid=True),
+    "edges": Check(values.edges, every_grid=True),
+    "huge": Check(values.huge, granularities="two"),
+    "all-codes": Check(values.all_codes, granularities="two", every_grid=True),
+    "subnormals": Check(silent.subnormals),
+    "nan": Check(silent.nan, granularities="two"),
+    "zero-sign": Check(silent.zero_sign),
+    "layout": Check(placement.layout, granularities="all", every_dtype=False),
+    "granularity": Check(placement.granularity, granularities="all", every_dtype=False),
+    "position": Check(placement.position, granularities="two"),
+    "result": Check(result.result, every_grid=True),
+    "composition": Check(
+        consistency.composition, needs=("quantize", "dequantize"), granularities="two", dtypes=("float32", "float64")
+    ),
+    "idempotence": Check(
+        consistency.idempotence, needs=("dequantize",), every_grid=True, dtypes=("float32", "float64")
+    ),
+    "errors": Check(errors.errors, every_dtype=False),
+}

@@ -1,0 +1,1 @@
+"""Reports: the data model, its files, and what is written for readers."""

@@ -4,9 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
-OutcomeName = Literal[
-    "exact", "explained", "budgeted", "differs", "implementation-defined", "crashed", "not run"
-]
+OutcomeName = Literal["exact", "explained", "budgeted", "differs", "implementation-defined", "crashed", "not run"]
 OUTCOMES: tuple[OutcomeName, ...] = (
     "exact",
     "explained",

@@ -1,0 +1,77 @@
+"""The requirements: one TOML per profile, and ``every-profile.toml`` for what no document has to say.
+
+A requirement's id is ``profile/operation/aspect``; a profile ``name@version`` answers to the requirements of ``name``.
+"""
+
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from importlib.resources import files
+from typing import Any, Literal, get_args
+
+from halfeven.reference.profiles import OPERATIONS, PROFILES, Operation
+
+Basis = Literal["documented", "measured", "expected", "silent"]
+
+__all__ = ["Basis", "Requirement", "requirements"]
+
+_EVERY = "every-profile"
+
+
+@dataclass(frozen=True)
+class Requirement:
+    """One sentence that an implementation can be held to.
+
+    Attributes:
+        id: ``profile/operation/aspect``.
+        text: the sentence, in our words.
+        basis: the document says so; the library does so where the document leaves room; any user expects so; or
+            the document is silent, and the outcome is the value seen.
+        source: where the document says it.
+        checks: the names of the checks that try it.
+        kills: the mutants that they catch.
+    """
+
+    id: str
+    text: str
+    basis: Basis
+    source: str
+    checks: tuple[str, ...]
+    kills: tuple[str, ...]
+
+    @property
+    def operation(self) -> Operation:
+        """The operation that it speaks of."""
+        return next(o for o in OPERATIONS if o == self.id.split("/")[1])
+
+
+@lru_cache(maxsize=64)
+def requirements(profile: str) -> tuple[Requirement, ...]:
+    """Every requirement of ``profile``, in the order of its file, then those of every profile."""
+    base = profile.split("@", maxsplit=1)[0]
+    own, common = _read(base), _read(_EVERY)
+    silent = {(aspect, o) for aspect, row in own.items() for o in row["operations"]}
+    rows = [(aspect, row, o) for aspect, row in own.items() for o in row["operations"]]
+    rows += [(aspect, row, o) for aspect, row in common.items() for o in row["operations"] if (aspect, o) not in silent]
+    available = PROFILES[profile].numpy
+    return tuple(_requirement(f"{profile}/{o}/{aspect}", row) for aspect, row, o in rows if o in available)
+
+
+def _read(name: str) -> Mapping[str, Mapping[str, Any]]:
+    text = files(__name__).joinpath(f"{name}.toml").read_text(encoding="utf-8")
+    rows = tomllib.loads(text)
+    for aspect, row in rows.items():
+        known: dict[str, tuple[Any, ...]] = {"operations": OPERATIONS, "basis": get_args(Basis)}
+        given = {"operations": row["operations"], "basis": [row["basis"]]}
+        for key, accepted in known.items():
+            if bad := [v for v in given[key] if v not in accepted]:
+                msg = f"{name}.toml, {aspect}: {key}={bad} is not accepted: give one of {accepted}"
+                raise ValueError(msg)
+    return rows
+
+
+def _requirement(id_: str, row: Mapping[str, Any]) -> Requirement:
+    return Requirement(
+        id_, row["text"], row["basis"], row.get("source", ""), tuple(row["checks"]), tuple(row.get("kills", ()))
+    )

@@ -1,8 +1,33 @@
-"""One file per documented system: the transcriptions of its formulas, and its profile."""
+"""One file per documented system: the transcriptions of its formulas, and its profile.
+
+A name with an ``@`` is a library's measured behaviour, where it parts from its document; its model is evaluated.
+"""
 
 from halfeven.reference.profiles.aimet import AIMET
+from halfeven.reference.profiles.onnx import ONNX, ONNX_REFERENCE_1_23, ONNXRUNTIME_1_31
 from halfeven.reference.profiles.profile import OPERATIONS, Operation, Profile
+from halfeven.reference.profiles.pytorch_quantization import PYTORCH_QUANTIZATION
+from halfeven.reference.profiles.quantized_decomposed import QUANTIZED_DECOMPOSED, QUANTIZED_DECOMPOSED_2_13
+from halfeven.reference.profiles.torch_fake_quantize import TORCH_FAKE_QUANTIZE, TORCH_FAKE_QUANTIZE_2_13
+from halfeven.reference.profiles.torch_quantize import TORCH_QUANTIZE, TORCH_QUANTIZE_2_13
+from halfeven.reference.profiles.torchao import TORCHAO, TORCHAO_0_18
 
-PROFILES: dict[str, Profile] = {p.name: p for p in (AIMET,)}
+_ALL = (
+    AIMET,
+    TORCHAO,
+    TORCHAO_0_18,
+    PYTORCH_QUANTIZATION,
+    ONNX,
+    ONNXRUNTIME_1_31,
+    ONNX_REFERENCE_1_23,
+    TORCH_FAKE_QUANTIZE,
+    TORCH_FAKE_QUANTIZE_2_13,
+    TORCH_QUANTIZE,
+    TORCH_QUANTIZE_2_13,
+    QUANTIZED_DECOMPOSED,
+    QUANTIZED_DECOMPOSED_2_13,
+)
+
+PROFILES: dict[str, Profile] = {p.name: p for p in _ALL}
 
 __all__ = ["OPERATIONS", "PROFILES", "Operation", "Profile"]

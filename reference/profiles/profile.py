@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from halfeven.reference import model as evaluation
-from halfeven.reference.blocks import BlockSize
+from halfeven.reference.blocks import BlockSize, Shape, parameter_shape, per_channel
 from halfeven.reference.grid import Grid
 from halfeven.reference.model import EvaluationModel
 
@@ -17,7 +17,33 @@ Operation = Literal["quantize", "dequantize", "fake_quantize"]
 OPERATIONS: tuple[Operation, ...] = ("quantize", "dequantize", "fake_quantize")
 
 
-__all__ = ["OPERATIONS", "Array", "Operation", "Profile"]
+__all__ = ["OPERATIONS", "Array", "Operation", "Profile", "along_axis", "integers"]
+
+
+def along_axis(parameter: Array, shape: Shape, axis: int) -> Array:
+    """A list of parameters, one per index along ``axis``, with one entry per block of ``blocks.per_channel``.
+
+    Raises:
+        ValueError: ``axis`` is outside [-D, D), or the list is not as long as that dimension.
+    """
+    expected = parameter_shape(shape, per_channel(shape, axis))
+    if parameter.shape != (shape[axis],):
+        needed = f"axis {axis} of shape {shape} needs ({shape[axis]},)"
+        msg = f"parameters of shape {parameter.shape} are not accepted: {needed}"
+        raise ValueError(msg)
+    return parameter.reshape(expected)
+
+
+def integers(codes: Array, dtype: npt.DTypeLike) -> Array:
+    """Codes held as floats, as the integer ``dtype`` that a documented signature returns.
+
+    Raises:
+        ValueError: a code is NaN; what an integer type makes of it no document says.
+    """
+    if np.isnan(codes).any():
+        msg = "NaN among the codes is not accepted: no integer stands for it"
+        raise ValueError(msg)
+    return codes.astype(np.float64).astype(np.int64).astype(dtype)
 
 
 def _same(parameter: Array, _grid: Grid) -> Array:
@@ -42,9 +68,10 @@ class Profile:
         bits: the narrowest and the widest grid that the document allows.
         grids: the grids that the document allows where they are not all of the widths in ``bits``.
         partial_blocks: whether the last block of a dimension may be short.
-        numpy: for each operation the formula as one NumPy expression, for scripts that stand alone.
+        numpy: for each operation that the document has, the formula as one NumPy expression over float32 ``x`` (or
+            ``q``), the parameters, ``qmin`` and ``qmax``, for scripts that stand alone.
         model_scale: the model's scale from the first documented parameter.
-        quantize, dequantize, fake_quantize: the transcriptions; where absent, the model is evaluated.
+        transcriptions: for an operation its transcription, called as the method; where absent, the model is evaluated.
     """
 
     name: str
@@ -61,6 +88,11 @@ class Profile:
     partial_blocks: bool = False
     model_scale: Callable[[Array, Grid], Array] = _same
     transcriptions: Mapping[Operation, Callable[..., Array]] = field(default_factory=dict)
+
+    @property
+    def operations(self) -> tuple[Operation, ...]:
+        """The operations that the document has."""
+        return tuple(o for o in OPERATIONS if o in self.numpy)
 
     def quantize(self, x: Array, scale: Array, zero: Array, grid: Grid, block_size: BlockSize | None = None) -> Array:
         """The codes of ``x``, as floats (NaN stays NaN where the model says so)."""

@@ -1,0 +1,76 @@
+# make conformance and make test set everything up in .venv; make help lists the rest.
+# PYTHON=python3.12 chooses the interpreter; else the first of these that is Python 3.11 to 3.13.
+ifndef PYTHON
+PYTHON := $(shell for p in python3 python3.13 python3.12 python3.11; do \
+	$$p -c 'import sys; sys.exit(not (3, 11) <= sys.version_info[:2] <= (3, 13))' 2>/dev/null && echo $$p && break; done)
+endif
+
+VENV := .venv
+BIN := $(VENV)/bin
+READY := $(VENV)/ready
+# What pip needs to know to leave the installed torch alone.
+PINNED := $(VENV)/torch.txt
+OUT ?= halfeven-report
+PYTEST_ARGS ?= -n auto
+# The libraries that are tried, as extras and as backends; BACKENDS may also name pkg.mod:attr.
+LIBRARIES ?= torchao,onnx,aimet
+BACKENDS ?= default
+
+PACKAGES := reference optimized conformance
+# Files, and folders, whose time tells of a file that was removed; /. keeps the folder conformance apart from the target.
+SOURCES := $(shell find $(PACKAGES:%=%/.) -name __pycache__ -prune -o \( -type d -o -name '*.py' -o -name '*.toml' \
+	-o -name '*.json' -o -name '*.ini' -o -name py.typed \) -print)
+
+.DELETE_ON_ERROR:
+.PHONY: help setup conformance test reports libraries benchmark lint clean
+
+help: ## show this list
+	@sed -n 's/^\([a-z]*\):.*## /  make \1|/p' $(MAKEFILE_LIST) | awk -F'|' '{ printf "%-20s %s\n", $$1, $$2 }'
+
+setup: $(READY) ## make .venv and install halfeven into it
+
+conformance: $(READY) ## try the default backends against their profiles and write the report
+	@status=0; $(BIN)/halfeven run $(BACKENDS) --out $(OUT) || status=$$?; echo; \
+	case $$status in \
+	0) echo "Every backend conforms to the profile it claims." ;; \
+	1) echo "At least one backend differs from the profile it claims: that is a finding, and the run itself went well." ;; \
+	*) echo "The run did not come to a result (status $$status)." >&2; exit $$status ;; \
+	esac; echo "Report: $(OUT)/report.md (to read), $(OUT)/report.json (for halfeven diff)"
+
+test: $(READY) ## run the tests on the installed package
+	$(BIN)/pytest $(PYTEST_ARGS)
+
+libraries: $(READY) ## install the libraries that are tried (LIBRARIES=torchao,onnx,aimet)
+	$(BIN)/python -m pip install --quiet -c $(PINNED) '.[$(LIBRARIES)]'
+
+reports: libraries ## try every installed library in the standard tier, one report each, under reports/
+	$(BIN)/python tools/reports.py reports
+
+benchmark: $(READY) ## measure how many codes are compared per second
+	@set -e; for file in benchmarks/*.py; do echo "$$file"; $(BIN)/python "$$file"; done
+
+# All three speak before the first fails. mypy runs in another folder, so that what it checks is what is installed.
+lint: $(READY) ## ruff on the sources, mypy on the installed package
+	@status=0; \
+	$(BIN)/ruff check || status=1; \
+	$(BIN)/ruff format --check || status=1; \
+	(cd $(VENV) && bin/mypy --config-file ../pyproject.toml --cache-dir ../.mypy_cache \
+		-p halfeven.reference -p halfeven.optimized -p halfeven.conformance) || status=1; \
+	exit $$status
+
+clean: ## remove .venv, build leftovers and the report of the last run
+	rm -rf $(VENV) build *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis halfeven-report
+	find $(PACKAGES) tests -name __pycache__ -prune -exec rm -rf {} +
+
+$(BIN)/python:
+	@test -n "$(PYTHON)" || { echo "halfeven needs Python 3.11 to 3.13: set PYTHON=/path/to/python" >&2; exit 1; }
+	@$(PYTHON) -c 'import sys; sys.exit(not (3, 11) <= sys.version_info[:2] <= (3, 13))' || \
+		{ echo "halfeven needs Python 3.11 to 3.13, and PYTHON=$(PYTHON) is not" >&2; exit 1; }
+	$(PYTHON) -m venv $(VENV)
+
+# Not editable: what is tested is what a user installs. An old build/ would bring back modules that were removed.
+$(READY): $(BIN)/python pyproject.toml constraints.txt tools/install_torch.py $(SOURCES)
+	$(BIN)/python tools/install_torch.py constraints.txt $(PINNED)
+	rm -rf build
+	$(BIN)/python -m pip install --quiet -c $(PINNED) '.[dev]'
+	@touch $@

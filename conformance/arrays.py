@@ -1,0 +1,126 @@
+"""Arrays at the seam: NumPy to torch and back bit for bit, memory layouts, ordered bits, and poison."""
+
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+import numpy.typing as npt
+import torch
+
+from halfeven.conformance.configuration import Layout
+from halfeven.reference import Grid
+from halfeven.reference.blocks import Shape
+
+Array = npt.NDArray[Any]
+
+__all__ = [
+    "arrange",
+    "code_dtype",
+    "from_backend",
+    "layouts",
+    "ordered",
+    "signed_bits",
+    "step",
+    "to_torch",
+    "unordered",
+]
+
+_BFLOAT16 = np.dtype(ml_dtypes.bfloat16)
+_INTEGER = {size: np.dtype(f"int{8 * size}") for size in (1, 2, 4, 8)}
+
+
+def to_torch(a: Array) -> torch.Tensor:
+    """``a`` as a tensor over the same memory, with the same strides."""
+    if a.dtype == _BFLOAT16:
+        return torch.from_numpy(a.view(np.int16)).view(torch.bfloat16)
+    return torch.from_numpy(a)
+
+
+def from_backend(value: Any) -> Array:
+    """What a backend returned, as a NumPy array over the same memory where that can be.
+
+    Raises:
+        TypeError: it is neither a tensor nor an array.
+    """
+    if isinstance(value, torch.Tensor):
+        plain = value.detach().as_subclass(torch.Tensor)
+        plain = plain.cpu() if plain.device.type != "cpu" else plain
+        if plain.dtype == torch.bfloat16:
+            return plain.view(torch.int16).numpy().view(_BFLOAT16)
+        return plain.numpy()
+    if isinstance(value, np.ndarray | np.generic):
+        return np.asarray(value)
+    msg = f"result of type {type(value).__name__} is not accepted: return a torch tensor or a NumPy array"
+    raise TypeError(msg)
+
+
+def code_dtype(grid: Grid) -> np.dtype[Any]:
+    """The smallest of int8, uint8, int16, uint16, int32, uint32 that holds the grid."""
+    for name in ("int8", "uint8", "int16", "uint16", "int32", "uint32"):
+        info = np.iinfo(name)
+        if info.min <= grid.qmin and grid.qmax <= info.max:
+            return np.dtype(name)
+    msg = f"grid {grid} is not accepted: no 32-bit type holds it"
+    raise ValueError(msg)
+
+
+def signed_bits(a: Array) -> Array:
+    """The bit pattern of every element, as a signed integer of the same width."""
+    return a.view(_INTEGER[a.dtype.itemsize])
+
+
+def ordered(a: Array) -> Array:
+    """Integers in the order of the floats: neighbours differ by one, and -0.0 comes with +0.0 at 0."""
+    bits = signed_bits(a).astype(np.int64)
+    return np.where(bits < 0, -(bits & np.int64(np.iinfo(_INTEGER[a.dtype.itemsize]).max)), bits)
+
+
+def unordered(index: Array, dtype: np.dtype[Any]) -> Array:
+    """The floats at ordered ``index``; past the infinities there is nothing, so the index is limited to them."""
+    top = ordered(np.asarray(np.inf, dtype))
+    limited = np.clip(index, -top, top)
+    integer = _INTEGER[dtype.itemsize]
+    magnitude = np.abs(limited).astype(integer)
+    bits = np.where(limited < 0, magnitude | np.asarray(np.iinfo(integer).min, integer), magnitude)
+    return np.asarray(bits.view(dtype))
+
+
+def step(a: Array, ulps: Array) -> Array:
+    """The float ``ulps`` neighbours above ``a`` (below for negative counts), broadcast."""
+    return unordered(ordered(a) + ulps, a.dtype)
+
+
+def layouts(shape: Shape) -> list[Layout]:
+    """The layouts that differ from contiguous for a tensor of ``shape``."""
+    found: list[Layout] = ["strided", "offset"] if shape else ["offset"]
+    if len(shape) > 1:
+        found.append("transposed")
+    if len(shape) == 4:  # noqa: PLR2004 - channels-last is defined for N, C, H, W
+        found.append("channels-last")
+    if any(n > 1 for n in shape):
+        found.append("expanded")
+    return found
+
+
+def arrange(a: Array, layout: Layout) -> Array:
+    """A copy of ``a`` in another memory layout; for ``expanded`` the last dimension above 1 repeats its first."""
+    match layout:
+        case "contiguous":
+            return np.array(a, order="C")
+        case "transposed":
+            return np.array(a.T, order="C").T
+        case "strided":
+            wide = np.zeros((*a.shape[:-1], 2 * a.shape[-1]), a.dtype)
+            wide[..., ::2] = a
+            return wide[..., ::2]
+        case "offset":
+            flat = np.zeros(a.size + 1, a.dtype)
+            flat[1:] = a.ravel()
+            return flat[1:].reshape(a.shape)
+        case "channels-last":
+            return np.array(a.transpose(0, 2, 3, 1), order="C").transpose(0, 3, 1, 2)
+        case "expanded":
+            d = max(i for i, n in enumerate(a.shape) if n > 1)
+            first = np.ascontiguousarray(np.take(a, [0], axis=d))
+            strides = tuple(0 if i == d else s for i, s in enumerate(first.strides))
+            return np.lib.stride_tricks.as_strided(first, a.shape, strides)

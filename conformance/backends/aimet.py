@@ -1,0 +1,123 @@
+"""AIMET: ``aimet_torch.quantization.affine`` quantize, dequantize, quantize_dequantize.
+
+The two backends are one library's two paths. Where the scale requires grad, as in a trainable quantizer, the
+documented arithmetic runs; without, as in a frozen one, quantize_dequantize hands one scale, or one scale per
+channel, to ``torch.fake_quantize_*``.
+"""
+
+import sys
+from typing import Any
+
+from torch import Tensor
+
+from halfeven.conformance.backends.common import installed, quiet_import
+from halfeven.conformance.backends.protocol import Backend
+from halfeven.reference.blocks import BlockSize, Shape, parameter_shape
+from halfeven.reference.profiles import Operation
+
+__all__ = ["load"]
+
+_MODULE = "aimet_torch.quantization"
+# torchvision's Python side registers fakes for two operators, and fails where its compiled side does not load.
+_SHIM = """import torch
+shim = torch.library.Library("torchvision", "FRAGMENT")
+if not hasattr(torch.ops.torchvision, "nms"):
+    shim.define("nms(Tensor dets, Tensor scores, float iou_threshold) -> Tensor")
+    shim.define("qnms(Tensor dets, Tensor scores, float iou_threshold) -> Tensor")
+"""
+_kept: dict[str, Any] = {}  # a library's operators live as long as it does
+
+
+def _import() -> Any:
+    try:
+        quiet_import("torchvision")
+    except RuntimeError:
+        exec(_SHIM, _kept)  # noqa: S102 - the same lines that a witness's script begins with
+    return quiet_import(_MODULE)
+
+
+def _blocks(block_size: BlockSize | None, shape: Shape) -> BlockSize | None:
+    """None where the parameters broadcast, which is how AIMET is called per tensor, channel and token."""
+    if block_size is None:
+        return None
+    parts = parameter_shape(shape, block_size)
+    broadcasts = all(p == 1 or b == 1 for p, b in zip(parts, block_size, strict=True))
+    return None if broadcasts else block_size
+
+
+class _Affine:
+    """The functions, with a scale that requires grad (``trainable``) or not."""
+
+    def __init__(self, module: Any, *, trainable: bool) -> None:
+        self.affine = module.affine
+        self.trainable = trainable
+
+    def _scale(self, scale: Tensor) -> Tensor:
+        return scale.detach().requires_grad_(self.trainable)
+
+    def quantize(
+        self, x: Tensor, scale: Tensor, offset: Tensor, *, qmin: int, qmax: int, block_size: BlockSize | None = None
+    ) -> Tensor:
+        blocks = _blocks(block_size, tuple(x.shape))
+        result: Tensor = self.affine.quantize(x, self._scale(scale), offset, qmin=qmin, qmax=qmax, block_size=blocks)
+        return result.detach()
+
+    def dequantize(self, q: Tensor, scale: Tensor, offset: Tensor, *, block_size: BlockSize | None = None) -> Tensor:
+        blocks = _blocks(block_size, tuple(q.shape))
+        result: Tensor = self.affine.dequantize(q, self._scale(scale), offset, block_size=blocks)
+        return result.detach()
+
+    def fake_quantize(
+        self, x: Tensor, scale: Tensor, offset: Tensor, *, qmin: int, qmax: int, block_size: BlockSize | None = None
+    ) -> Tensor:
+        result: Tensor = self.affine.quantize_dequantize(
+            x, self._scale(scale), offset, qmin=qmin, qmax=qmax, block_size=_blocks(block_size, tuple(x.shape))
+        )
+        return result.detach()
+
+    def script(
+        self,
+        operation: Operation,
+        *,
+        qmin: int,
+        qmax: int,
+        block_size: BlockSize | None = None,
+        shape: Shape = (),
+        dtype: str = "float32",
+    ) -> tuple[str, str]:
+        del dtype
+        scale = f"scale.detach().requires_grad_({self.trainable})"
+        blocks = f"block_size={_blocks(block_size, shape)}"
+        grid = f"qmin={qmin}, qmax={qmax}, {blocks}"
+        call = {
+            "quantize": f"affine.quantize(x, {scale}, offset, {grid}).detach()",
+            "dequantize": f"affine.dequantize(q, {scale}, offset, {blocks}).detach()",
+            "fake_quantize": f"affine.quantize_dequantize(x, {scale}, offset, {grid}).detach()",
+        }
+        return f"{_SHIM if _kept else ''}from {_MODULE} import affine", call[operation]
+
+    def path(self) -> str:
+        backend = sys.modules[f"{_MODULE}.affine.backends"].get_backend().__name__.rpartition(".")[2]
+        if self.trainable:
+            return f"{backend}, scale requires grad: true division"
+        return f"{backend}, no grad: torch.fake_quantize_* for one scale or one per channel, else true division"
+
+
+def load(name: str) -> Backend:
+    """``aimet.functional`` (the scale requires grad) or ``aimet.frozen``."""
+    functions = _Affine(_import(), trainable=name == "aimet.functional")
+    return Backend(
+        name=name,
+        profile="aimet",
+        operations={
+            "quantize": functions.quantize,
+            "dequantize": functions.dequantize,
+            "fake_quantize": functions.fake_quantize,
+        },
+        granularities=("tensor", "channel", "token", "group", "block"),
+        dtypes=("float32", "float64", "float16", "bfloat16"),
+        library="aimet-torch",
+        version=installed("aimet-torch") or "",
+        path=functions.path,
+        script=functions.script,
+    )

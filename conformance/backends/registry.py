@@ -1,0 +1,206 @@
+"""The registry: which backends there are by name, and ``resolve``, which makes backends of what a user types."""
+
+import difflib
+import importlib
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+from halfeven.conformance.backends.common import installed
+from halfeven.conformance.backends.protocol import Backend, adapt
+from halfeven.reference.profiles import PROFILES
+
+__all__ = ["GROUPS", "REGISTRY", "Entry", "NotInstalled", "UnknownBackend", "describe", "names", "resolve"]
+
+ENTRY_POINTS = "halfeven.backends"
+
+
+class UnknownBackend(ValueError):  # noqa: N818 - named for what the user sees
+    """No backend by this name; the message has the nearest names, or says which part of ``pkg.mod:attr`` failed."""
+
+
+class NotInstalled(ValueError):  # noqa: N818 - named for what the user sees
+    """The library of a registered backend is not installed, or does not import; the message says what to install."""
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A registered backend: the adapter's module, whose ``load(name)`` imports the library and builds the backend."""
+
+    module: str
+    profile: str
+    library: str
+    extra: str
+    description: str
+
+
+REGISTRY: dict[str, Entry] = {
+    "halfeven": Entry("ours", "aimet", "halfeven", "", "halfeven.optimized.affine, float codes"),
+    "halfeven.integer": Entry("ours", "onnx", "halfeven", "", "halfeven.optimized.affine, integer codes"),
+    "torch.fake_quantize_per_tensor_affine": Entry(
+        "torch_fake_quantize", "torch.fake_quantize", "torch", "", "the native operator, one scale"
+    ),
+    "torch.fake_quantize_per_channel_affine": Entry(
+        "torch_fake_quantize", "torch.fake_quantize", "torch", "", "the native operator, one scale per channel"
+    ),
+    "torch.quantize_per_tensor": Entry("torch_quantize", "torch.quantize", "torch", "", "quantized tensors, one scale"),
+    "torch.quantize_per_channel": Entry(
+        "torch_quantize", "torch.quantize", "torch", "", "quantized tensors, one scale per channel"
+    ),
+    "torch.quantized_decomposed.per_tensor": Entry(
+        "torch_quantized_decomposed", "torch.quantized_decomposed", "torch", "", "export's operators, one scale"
+    ),
+    "torch.quantized_decomposed.per_channel": Entry(
+        "torch_quantized_decomposed", "torch.quantized_decomposed", "torch", "", "one scale per channel"
+    ),
+    "torch.quantized_decomposed.per_token": Entry(
+        "torch_quantized_decomposed", "torch.quantized_decomposed", "torch", "", "one scale per token"
+    ),
+    "torch.quantized_decomposed.per_channel_group": Entry(
+        "torch_quantized_decomposed", "torch.quantized_decomposed", "torch", "", "groups along the last dimension"
+    ),
+    "torchao": Entry("torchao", "torchao", "torchao", "torchao", "quant_primitives, integer zero points"),
+    "onnxruntime": Entry("onnxruntime", "onnx", "onnxruntime", "onnx", "QuantizeLinear, DequantizeLinear sessions"),
+    "onnx.reference": Entry("onnx_reference", "onnx", "onnx", "onnx", "ReferenceEvaluator"),
+    "aimet.functional": Entry(
+        "aimet", "aimet", "aimet-torch", "aimet", "quantization.affine with a scale that requires grad"
+    ),
+    "aimet.frozen": Entry("aimet", "aimet", "aimet-torch", "aimet", "quantization.affine without grad"),
+}
+
+GROUPS: dict[str, tuple[str, ...]] = {
+    "torch": tuple(n for n in REGISTRY if n.startswith("torch.")),
+    "onnx": ("onnxruntime", "onnx.reference"),
+    "aimet": tuple(n for n in REGISTRY if n.startswith("aimet.")),
+    "default": tuple(n for n in REGISTRY if n.startswith(("halfeven", "torch."))),
+    "all": tuple(REGISTRY),
+}
+
+
+def names() -> list[str]:
+    """Every registered name, then the entry points of group ``halfeven.backends``."""
+    return [*REGISTRY, *_entry_points()]
+
+
+def describe() -> list[dict[str, str]]:
+    """One row per name: backend, profile, library, version (or how to install it), description. Imports nothing."""
+    rows = [
+        {
+            "backend": name,
+            "profile": entry.profile,
+            "library": entry.library,
+            "version": installed(entry.library) or f"not installed: pip install halfeven[{entry.extra}]",
+            "description": entry.description,
+        }
+        for name, entry in REGISTRY.items()
+    ]
+    rows += [
+        {
+            "backend": name,
+            "profile": "",
+            "library": point.dist.name if point.dist else "",
+            "version": point.dist.version if point.dist else "",
+            "description": point.value,
+        }
+        for name, point in _entry_points().items()
+    ]
+    return rows
+
+
+def resolve(spec: str, profile: str | None = None) -> list[Backend]:
+    """The backends that ``spec`` names: a registered name, a group, an entry point, or ``pkg.mod:attr``.
+
+    ``profile`` replaces the profile claimed; a registered backend takes only one with the same parameters and
+    codes, because its functions do not turn an offset into a zero point. For ``pkg.mod:attr`` the current
+    directory is importable.
+
+    Raises:
+        UnknownBackend: nothing has this name.
+        NotInstalled: the library is not installed, or does not import.
+        ValueError: ``profile`` is unknown or does not fit; the message has the nearest names.
+        TypeError: the object named is no backend.
+    """
+    if profile is not None and profile not in PROFILES:
+        msg = f"profile={profile!r} is not accepted{_nearest(profile, [*PROFILES])}"
+        raise ValueError(msg)
+    if spec in REGISTRY:
+        return [_registered(spec, profile)]
+    if spec in GROUPS:
+        return [_registered(name, profile) for name in GROUPS[spec]]
+    if (point := _entry_points().get(spec)) is not None:
+        return [adapt(_attempt(point.load, f"entry point {spec!r} ({point.value})"), profile=profile)]
+    if ":" in spec:
+        return [_claim(adapt(_import(spec), profile=profile), profile)]
+    msg = f"backend={spec!r} is not known{_nearest(spec, [*names(), *GROUPS])}; or give pkg.mod:attr"
+    raise UnknownBackend(msg)
+
+
+def _registered(name: str, profile: str | None) -> Backend:
+    entry = REGISTRY[name]
+    version = installed(entry.library)
+    if version is None:
+        msg = f"backend={name!r} needs {entry.library}, which is not installed: pip install halfeven[{entry.extra}]"
+        raise NotInstalled(msg)
+    try:
+        module = importlib.import_module(f"halfeven.conformance.backends.{entry.module}")
+        backend: Backend = module.load(name)
+    except (ImportError, OSError) as error:
+        msg = f"backend={name!r}: {entry.library} {version} is installed, but does not import: {error}"
+        raise NotInstalled(msg) from error
+    return _claim(backend, profile)
+
+
+def _claim(backend: Backend, profile: str | None) -> Backend:
+    if profile is None or profile == backend.profile:
+        return backend
+    old, new = PROFILES[backend.profile], PROFILES[profile]
+    if (old.parameters, old.codes) != (new.parameters, new.codes):
+        fitting = [n for n, p in PROFILES.items() if (p.parameters, p.codes) == (old.parameters, old.codes)]
+        msg = (
+            f"profile={profile!r} is not accepted for {backend.name}: it hands over {', '.join(new.parameters)} with "
+            f"{new.codes} codes, the backend takes {', '.join(old.parameters)} with {old.codes} codes; "
+            f"give one of {', '.join(fitting)}"
+        )
+        raise ValueError(msg)
+    return replace(backend, profile=profile)
+
+
+def _import(spec: str) -> Any:
+    module_name, _, attribute = spec.partition(":")
+    if (here := str(Path.cwd())) not in sys.path:
+        sys.path.insert(0, here)
+    found = _attempt(lambda: importlib.import_module(module_name), f"module {module_name!r} of backend {spec!r}")
+    for part in attribute.split("."):
+        if not hasattr(found, part):
+            msg = f"backend={spec!r} has no {part!r} in {module_name!r}{_nearest(part, _public(found))}"
+            raise UnknownBackend(msg)
+        found = getattr(found, part)
+    return found
+
+
+def _attempt(load: Callable[[], Any], what: str) -> Any:
+    """A user's module may raise anything while it is imported; the cause stays attached."""
+    try:
+        return load()
+    except Exception as error:
+        msg = f"{what} does not import: {type(error).__name__}: {error}"
+        raise UnknownBackend(msg) from error
+
+
+def _entry_points() -> dict[str, metadata.EntryPoint]:
+    return {point.name: point for point in metadata.entry_points(group=ENTRY_POINTS)}
+
+
+def _public(module: Any) -> list[str]:
+    return [name for name in dir(module) if not name.startswith("_")]
+
+
+def _nearest(word: str, among: list[str]) -> str:
+    near = difflib.get_close_matches(word, among, n=4, cutoff=0.5)
+    near += [n for n in among if word and word in n and n not in near][:4]
+    if not near and not among:
+        return ""
+    return f": did you mean {', '.join(near)}?" if near else f": give one of {', '.join(sorted(among))}"

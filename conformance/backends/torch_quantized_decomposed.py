@@ -1,0 +1,156 @@
+"""torch: ``torch.ops.quantized_decomposed``, the operators that an exported graph holds.
+
+Only per channel is there an operator that fake quantizes; elsewhere none is tried.
+"""
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from halfeven.conformance.backends.common import (
+    group_size,
+    installed,
+    no_blocks,
+    one_each,
+    quiet_import,
+    storage,
+    token_blocks,
+)
+from halfeven.conformance.backends.protocol import Backend, Unsupported, channel_axis
+from halfeven.conformance.configuration import Granularity
+from halfeven.reference.blocks import BlockSize, Shape, parameter_shape
+from halfeven.reference.profiles import Operation
+
+__all__ = ["load"]
+
+_PREFIX = "torch.quantized_decomposed.per_"
+_MODULE = "torch.ao.quantization.fx._decomposed"
+_GRANULARITY: dict[str, Granularity] = {
+    "tensor": "tensor",
+    "channel": "channel",
+    "token": "token",
+    "channel_group": "group",
+}
+# All but per token refuse float64.
+_DTYPES = ("float32", "float16", "bfloat16")
+
+
+def _extra(kind: str, block_size: BlockSize | None, shape: Shape) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """What stands before the grid (an axis), and after the dtype (a group size)."""
+    function = f"quantized_decomposed.quantize_per_{kind}"
+    match kind:
+        case "tensor":
+            no_blocks(block_size, function)
+            return (), ()
+        case "channel":
+            axis = channel_axis(block_size or (), shape)
+            one_each(math.prod(parameter_shape(shape, block_size or ())), shape[axis], function)
+            return (axis,), ()
+        case "token":
+            token_blocks(block_size, shape, function)
+            one_each(math.prod(parameter_shape(shape, block_size or ())), math.prod(shape[:-1]), function)
+            return (), ()
+        case _:
+            return (), (group_size(block_size, shape, function),)
+
+
+class _Operators:
+    """The operators of one kind, as the engine calls them."""
+
+    def __init__(self, kind: str) -> None:
+        self.kind = kind
+        self.ops: Any = torch.ops.quantized_decomposed
+
+    def quantize(
+        self, x: Tensor, scale: Tensor, zero_point: Tensor, *, qmin: int, qmax: int, block_size: BlockSize | None = None
+    ) -> Tensor:
+        axis, group = _extra(self.kind, block_size, tuple(x.shape))
+        if group and bool(x.isnan().any()):
+            msg = "x with NaN is not offered by quantized_decomposed.quantize_per_channel_group: it refuses NaN"
+            raise Unsupported(msg)
+        s, z = (scale.reshape(-1), zero_point.reshape(-1)) if axis else (scale, zero_point)
+        function = getattr(self.ops, f"quantize_per_{self.kind}")
+        result: Tensor = function(x, s, z, *axis, qmin, qmax, getattr(torch, storage(qmin, qmax)), *group)
+        return result
+
+    def dequantize(
+        self,
+        q: Tensor,
+        scale: Tensor,
+        zero_point: Tensor,
+        *,
+        qmin: int,
+        qmax: int,
+        block_size: BlockSize | None = None,
+        dtype: torch.dtype = torch.float32,
+    ) -> Tensor:
+        axis, group = _extra(self.kind, block_size, tuple(q.shape))
+        s, z = (scale.reshape(-1), zero_point.reshape(-1)) if axis else (scale, zero_point)
+        function = getattr(self.ops, f"dequantize_per_{self.kind}")
+        if self.kind in {"tensor", "channel"}:
+            result: Tensor = function(q, s, z, *axis, qmin, qmax, q.dtype, out_dtype=dtype)
+        else:
+            result = function(q, s, z, qmin, qmax, q.dtype, *group, dtype)
+        return result
+
+    def fake_quantize(
+        self, x: Tensor, scale: Tensor, zero_point: Tensor, *, qmin: int, qmax: int, block_size: BlockSize
+    ) -> Tensor:
+        if x.dtype != torch.float32:
+            msg = f"x of {x.dtype} is not offered by quantized_decomposed.fake_quant_per_channel: it takes float32"
+            raise Unsupported(msg)
+        axis, _ = _extra("channel", block_size, tuple(x.shape))
+        s, z = scale.reshape(-1), zero_point.reshape(-1)
+        result: Tensor = self.ops.fake_quant_per_channel(x, s, z, *axis, qmin, qmax)
+        return result
+
+    def script(
+        self,
+        operation: Operation,
+        *,
+        qmin: int,
+        qmax: int,
+        block_size: BlockSize | None = None,
+        shape: Shape = (),
+        dtype: str = "float32",
+    ) -> tuple[str, str]:
+        axis, group = _extra(self.kind, block_size, shape)
+        parameters = ["scale.reshape(-1)", "zero_point.reshape(-1)"] if axis else ["scale", "zero_point"]
+        grid = [str(n) for n in (*axis, qmin, qmax)]
+        tail = [f"torch.{storage(qmin, qmax)}", *map(str, group)]
+        match operation:
+            case "quantize":
+                name, given = f"quantize_per_{self.kind}", ["x", *parameters, *grid, *tail]
+            case "dequantize":
+                last = [f"{'out_dtype=' if self.kind in {'tensor', 'channel'} else ''}torch.{dtype}"]
+                name, given = f"dequantize_per_{self.kind}", ["q", *parameters, *grid, *tail, *last]
+            case "fake_quantize":
+                name, given = "fake_quant_per_channel", ["x", *parameters, *grid]
+        return f"import torch\nimport {_MODULE}", f"torch.ops.quantized_decomposed.{name}({', '.join(given)})"
+
+
+def load(name: str) -> Backend:
+    """The operators of one kind: per_tensor, per_channel, per_token, per_channel_group."""
+    quiet_import(_MODULE)
+    kind = name.removeprefix(_PREFIX)
+    operators = _Operators(kind)
+    operations: dict[Operation, Callable[..., Tensor]] = {
+        "quantize": operators.quantize,
+        "dequantize": operators.dequantize,
+    }
+    if kind == "channel":
+        operations["fake_quantize"] = operators.fake_quantize
+    return Backend(
+        name=name,
+        profile="torch.quantized_decomposed",
+        operations=operations,
+        granularities=(_GRANULARITY[kind],),
+        dtypes=_DTYPES,
+        library="torch",
+        version=installed("torch") or "",
+        path=lambda: f"composite operators, eager, {torch.backends.cpu.get_cpu_capability()}",
+        script=operators.script,
+    )

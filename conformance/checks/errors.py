@@ -1,0 +1,53 @@
+"""Bad arguments: what the backend does with each is reported. A hang or a changed argument would be a fault."""
+
+import re
+import warnings
+from typing import Any
+
+import numpy as np
+
+from halfeven.conformance.arrays import code_dtype
+from halfeven.conformance.call import Fault
+from halfeven.conformance.trial import Trial
+from halfeven.reference.profiles import Operation
+
+__all__ = ["errors"]
+
+
+def errors(trial: Trial) -> None:
+    """Qmin above qmax, a scale that does not fit, and an input of the wrong kind."""
+    c = trial.configuration
+    quantizes = c.operation != "dequantize"
+    stored = trial.dtype if trial.profile.codes == "input" else code_dtype(c.grid)
+    x = np.ones((2, 3), trial.dtype if quantizes else stored)
+    blocks = None if c.granularity == "tensor" else (2, 3)
+    shape = () if blocks is None else (1, 1)
+    good = trial.case(x, np.ones(shape), np.zeros(shape, np.int64), block_size=blocks)
+    trial.ask(good)
+    trial.points += 1
+    attempts: dict[str, tuple[list[Any], dict[str, Any]]] = {}
+    plain = [good.x, good.scale, good.zero][: 1 + len(trial.profile.parameters)]
+    keywords = trial.caller.keywords(good.configuration)
+    if quantizes:
+        attempts["qmin > qmax"] = (plain, keywords | {"qmin": c.grid.qmax, "qmax": c.grid.qmin - 1})
+        attempts["integer input"] = ([x.astype(np.int64), *plain[1:]], keywords)
+    misfit = [plain[0], *(np.ones((7, 1), p.dtype) for p in plain[1:])]
+    attempts["scale of shape (7, 1) for (2, 3)"] = (misfit, keywords)
+    for name, (arrays, named) in attempts.items():
+        before = [np.asarray(a).tobytes() for a in arrays]
+        trial.seen.append(f"{name}: {_reaction(trial, c.operation, arrays, named)}")
+        trial.points += 1
+        if [np.asarray(a).tobytes() for a in arrays] != before:
+            msg = f"mutated input: with {name} the call changed an argument in place"
+            raise Fault(msg)
+
+
+def _reaction(trial: Trial, operation: Operation, arrays: list[Any], keywords: dict[str, Any]) -> str:
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            value = trial.caller.raw(operation, trial.caller.arguments(arrays), keywords)
+    except Exception as error:  # noqa: BLE001 - which one it is, is the finding
+        first = (str(error).strip().splitlines() or [""])[0]
+        return f"{type(error).__name__}: {re.sub(r'0x[0-9a-f]+', '0x…', first)[:120]}"
+    return f"no error; returns {type(value).__name__} of shape {tuple(getattr(value, 'shape', ()))}"

@@ -1,0 +1,37 @@
+"""The result as an object: its shape and dtype, for every rank, for empty and 0-d inputs."""
+
+import numpy as np
+
+from halfeven.conformance.arrays import code_dtype
+from halfeven.conformance.backends.protocol import Unsupported
+from halfeven.conformance.call import Fault
+from halfeven.conformance.trial import Trial
+
+__all__ = ["result"]
+
+_SHAPES = ((), (1,), (5,), (0,), (2, 3), (0, 3), (3, 0), (2, 3, 5), (1, 2, 1, 3), (2, 1, 2, 1, 2))
+
+
+def result(trial: Trial) -> None:
+    """The documented dtype and the input's shape, values at the middle of codes."""
+    c, profile = trial.configuration, trial.profile
+    stored = trial.dtype if profile.codes == "input" else code_dtype(c.grid)
+    refused: list[str] = []
+    for shape in _SHAPES:
+        if c.granularity != "tensor" and not shape:
+            continue
+        codes = c.grid.qmin + np.arange(int(np.prod(shape))).reshape(shape) % (c.grid.num_steps + 1)
+        x = codes.astype(stored if c.operation == "dequantize" else trial.dtype)
+        blocks = None if c.granularity == "tensor" else tuple(max(n, 1) for n in shape)
+        ones = () if blocks is None else tuple(min(n, 1) for n in shape)
+        case = trial.case(x, np.ones(ones), np.zeros(ones, np.int64), block_size=blocks)
+        try:
+            actual = trial.expect(case)
+        except Unsupported as reason:
+            refused.append(str(reason))
+            continue
+        if c.operation == "quantize" and actual.dtype != stored:
+            msg = f"wrong dtype: {actual.dtype} for codes that the profile holds in {stored}"
+            raise Fault(msg)
+    if not trial.points and refused:
+        raise Unsupported(refused[0])

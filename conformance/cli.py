@@ -1,0 +1,165 @@
+"""The command ``halfeven``: run, list, diff. Exit status: 0 conforms, 1 differs, 2 usage or nothing ran."""
+
+import argparse
+import shlex
+import sys
+from collections.abc import Iterable, Sequence
+from importlib.resources import files
+from pathlib import Path
+
+__all__ = ["main"]
+
+CONFORMS, DIFFERS, USAGE = 0, 1, 2
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run one command; the exit status says what came of it."""
+    given = list(sys.argv[1:] if arguments is None else arguments)
+    options, extra = _parser().parse_known_args(given)
+    if extra and (options.command != "run" or extra[0] != "--"):
+        # argparse would take part of an option for another; say instead what there is.
+        return _usage(f"option {extra[0]!r} is not known{_nearest_option(options.command, extra[0])}")
+    try:
+        match options.command:
+            case "run":
+                return _run(options, extra[1:], given)
+            case "list":
+                return _list(options)
+            case _:
+                return _diff(options)
+    except (ValueError, TypeError, OSError) as error:
+        return _usage(str(error))
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser("halfeven", description=__doc__, allow_abbrev=False)
+    commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
+    run = commands.add_parser("run", help="try backends against their profiles, and write a report", allow_abbrev=False)
+    run.add_argument("backends", nargs="*", metavar="BACKEND", help="names, groups or pkg.mod:attr (default: default)")
+    run.add_argument("--profile", help="hold every backend to this profile instead of its own claim")
+    run.add_argument("--tier", default="quick", help="quick (default) or standard")
+    run.add_argument("-n", dest="workers", default="auto", help="processes (default: one per core; 0: this one)")
+    run.add_argument("--out", type=Path, default=Path("halfeven-report"), help="folder (default: halfeven-report)")
+    run.add_argument("--seed", type=int, default=0, help="seed of what is drawn (default: 0)")
+    run.add_argument("--resume", action="store_true", help="take up an interrupted run in --out")
+    lists = commands.add_parser("list", help="show what there is", allow_abbrev=False)
+    lists.add_argument("what", metavar="WHAT", help="backends, profiles or requirements")
+    lists.add_argument("--profile", help="the requirements of this profile only")
+    diff = commands.add_parser("diff", help="compare two reports; status 1 on a regression", allow_abbrev=False)
+    diff.add_argument("base", type=Path)
+    diff.add_argument("head", type=Path)
+    return parser
+
+
+def _run(options: argparse.Namespace, extra: list[str], given: list[str]) -> int:
+    from halfeven.conformance.trial import TIERS
+
+    _among("tier", options.tier, TIERS)
+    if options.workers != "auto" and not options.workers.isdigit():
+        return _usage(f"-n {options.workers} is not accepted: give a number of processes, or auto")
+    backends = options.backends or ["default"]
+    _check_backends(backends, options.profile)
+    import pytest
+
+    out: Path = options.out
+    command = ["-c", str(files("halfeven.conformance") / "run.ini"), f"--rootdir={Path.cwd()}"]
+    command += ["-p", "no:cacheprovider", "-q", "--no-header", "--tb=no", "-rN", "--halfeven-only"]
+    command += [f"--halfeven-backend={b}" for b in backends]
+    command += [f"--halfeven-tier={options.tier}", f"--halfeven-seed={options.seed}", f"--halfeven-out={out}"]
+    command += [f"--halfeven-profile={options.profile}"] if options.profile else []
+    command += ["--halfeven-resume"] if options.resume else []
+    command += [f"--halfeven-command={shlex.join(['halfeven', *given])}"]
+    command += ["-n", options.workers] if options.workers != "0" else []
+    status = int(pytest.main([*command, *extra]))
+    if status == pytest.ExitCode.USAGE_ERROR:
+        return USAGE
+    return _verdict(out)
+
+
+def _verdict(out: Path) -> int:
+    from halfeven.conformance.report import codec
+
+    report = codec.read_json(out / "report.json")
+    if not report.ran:
+        return _usage("nothing ran, so nothing is known to conform; the report says why")
+    if not report.complete:
+        done = len(report.results)
+        return _usage(f"the run is incomplete: {done} of {report.expected} finished; halfeven run --resume takes it up")
+    return CONFORMS if report.conforms else DIFFERS
+
+
+def _check_backends(backends: list[str], profile: str | None) -> None:
+    """What is named wrongly is said before anything starts; a library is imported only by the processes that run."""
+    from halfeven.conformance.backends import registry
+    from halfeven.reference.profiles import PROFILES
+
+    if profile is not None:
+        _among("profile", profile, PROFILES)
+    for spec in backends:
+        if spec not in registry.REGISTRY and spec not in registry.GROUPS:
+            registry.resolve(spec, profile)
+
+
+def _list(options: argparse.Namespace) -> int:
+    from tabulate import tabulate
+
+    from halfeven.conformance.backends.registry import describe
+    from halfeven.conformance.requirements import requirements
+    from halfeven.reference.profiles import PROFILES
+
+    _among("WHAT", options.what, ("backends", "profiles", "requirements"))
+    if options.profile is not None:
+        _among("profile", options.profile, PROFILES)
+    wanted = [p for p in PROFILES.values() if options.profile in {None, p.name}]
+    match options.what:
+        case "backends":
+            rows = [r for r in describe() if options.profile in {None, r["profile"]}]
+        case "profiles":
+            rows = [{"profile": p.name, "operations": ", ".join(p.numpy), "computes": p.title} for p in wanted]
+        case _:
+            bases = [p.name for p in wanted if "@" not in p.name or options.profile]
+            found = [r for name in bases for r in requirements(name)]
+            rows = [
+                {"requirement": r.id, "basis": r.basis, "text": r.text, "checks": ", ".join(r.checks)} for r in found
+            ]
+    widths = [None if key != "text" else 70 for key in rows[0]] if rows else None
+    print(tabulate(rows, headers="keys", maxcolwidths=widths, disable_numparse=True))
+    return CONFORMS
+
+
+def _diff(options: argparse.Namespace) -> int:
+    from halfeven.conformance.report import codec, diff
+
+    found = diff.diff(codec.read_json(_file(options.base)), codec.read_json(_file(options.head)))
+    print(diff.to_markdown(found))
+    return DIFFERS if found.regressed else CONFORMS
+
+
+def _file(path: Path) -> Path:
+    """A report file, or the folder that holds one."""
+    return path / "report.json" if path.is_dir() else path
+
+
+def _among(name: str, value: str, accepted: Iterable[str]) -> None:
+    import difflib
+
+    if value not in set(accepted):
+        near = difflib.get_close_matches(value, list(accepted), n=3, cutoff=0.4)
+        hint = f"did you mean {', '.join(near)}?" if near else f"give one of {', '.join(accepted)}"
+        msg = f"{name}={value!r} is not accepted: {hint}"
+        raise ValueError(msg)
+
+
+def _nearest_option(command: str, word: str) -> str:
+    import difflib
+
+    known = {"run": ["--profile", "--tier", "-n", "--out", "--seed", "--resume"], "list": ["--profile"]}.get(
+        command, []
+    )
+    near = difflib.get_close_matches(word.split("=", maxsplit=1)[0], known, n=2, cutoff=0.4)
+    return f": did you mean {', '.join(near)}?" if near else (f": give one of {', '.join(known)}" if known else "")
+
+
+def _usage(message: str) -> int:
+    print(f"halfeven: {message}", file=sys.stderr)
+    return USAGE

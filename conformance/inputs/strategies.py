@@ -1,0 +1,65 @@
+"""Hypothesis strategies for configurations: shapes, blocks and zero points. Values are built, never drawn."""
+
+from dataclasses import dataclass
+
+from hypothesis import strategies as st
+
+from halfeven.conformance.configuration import Granularity
+from halfeven.reference import blocks
+from halfeven.reference.blocks import BlockSize, Shape
+
+__all__ = ["Placement", "placements", "shapes"]
+
+_SIZES = (1, 2, 3, 4, 5, 7, 8, 11, 13, 0)
+_LARGEST = 2048
+
+
+@dataclass(frozen=True)
+class Placement:
+    """A shape, the blocks that share parameters in it, and a number that varies the zero points."""
+
+    shape: Shape
+    block_size: BlockSize
+    zero: int
+
+
+def shapes(min_rank: int = 0, max_rank: int = 5) -> st.SearchStrategy[Shape]:
+    """Shapes with prime and empty sizes, of at most 2048 elements; the smallest first."""
+    sizes = st.lists(st.sampled_from(_SIZES), min_size=min_rank, max_size=max_rank)
+    return sizes.map(_limited)
+
+
+@st.composite
+def placements(draw: st.DrawFn, granularity: Granularity, *, partial: bool = False) -> Placement:
+    """A shape and blocks of one granularity; with ``partial`` the last block of a dimension may be short."""
+    shape = draw(shapes(min_rank=0 if granularity == "tensor" else 1))
+    match granularity:
+        case "tensor":
+            block = blocks.per_tensor(shape)
+        case "channel":
+            axis = draw(st.integers(-len(shape), len(shape) - 1))
+            block = blocks.per_channel(shape, axis)
+        case "token":
+            block = blocks.per_token(shape)
+        case "group":
+            axis = draw(st.integers(-len(shape), len(shape) - 1))
+            size = draw(st.sampled_from(_sizes(shape[axis], partial=partial)))
+            block = blocks.per_group(shape, size, axis)
+        case "block":
+            block = tuple(draw(st.sampled_from(_sizes(n, partial=partial))) for n in shape)
+    return Placement(shape, block, draw(st.integers(0, 40)))
+
+
+def _sizes(n: int, *, partial: bool) -> list[int]:
+    """The block sizes for a dimension of ``n`` elements: its divisors, or any up to it."""
+    return [b for b in range(1, max(n, 1) + 1) if partial or n % b == 0]
+
+
+def _limited(sizes: list[int]) -> Shape:
+    kept: list[int] = []
+    total = 1
+    for n in sizes:
+        fits = total * max(n, 1) <= _LARGEST
+        kept.append(n if fits else 1)
+        total *= max(n, 1) if fits else 1
+    return tuple(kept)

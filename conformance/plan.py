@@ -1,0 +1,114 @@
+"""The plan: which checks a backend is put through, in which configurations. Cheap, and the same in every process."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from halfeven.conformance.backends.protocol import Backend
+from halfeven.conformance.checks import CHECKS, Check
+from halfeven.conformance.configuration import DTYPES, Configuration, Granularity
+from halfeven.conformance.requirements import Requirement, requirements
+from halfeven.conformance.trial import Tier
+from halfeven.reference import Grid
+from halfeven.reference.profiles import PROFILES, Operation, Profile
+
+__all__ = ["SMOKE", "Item", "grids", "plan"]
+
+SMOKE = "smoke"
+_GRANULARITIES = {"first": 1, "two": 2, "all": 5}
+_GRIDS: dict[Tier, tuple[Grid, ...]] = {
+    "quick": (
+        *(Grid.from_bitwidth(8, signed=s) for s in (True, False)),
+        Grid(-127, 127),
+        *(Grid.from_bitwidth(4, signed=s) for s in (True, False)),
+        *(Grid.from_bitwidth(16, signed=s) for s in (True, False)),
+        Grid.from_bitwidth(1, signed=False),
+    ),
+    "standard": (
+        *(Grid.from_bitwidth(b, signed=s) for b in (8, 4, 16) for s in (True, False)),
+        Grid(-127, 127),
+        Grid(-7, 7),
+        Grid(3, 200),
+        *(Grid.from_bitwidth(b, signed=s) for b in (1, 2, 3, 5, 6, 7, 10, 12) for s in (True, False)),
+    ),
+}
+
+
+@dataclass(frozen=True)
+class Item:
+    """One line of the plan: it becomes one pytest item and one result."""
+
+    backend: Backend
+    requirement: Requirement
+    check: str
+    configuration: Configuration
+    tier: Tier
+    seed: int
+
+    @property
+    def id(self) -> str:
+        """In words: ``profile/operation/aspect/grid/dtype/granularity``, then the check where there are several."""
+        parts = [self.requirement.id, str(self.configuration)]
+        return "/".join(parts if len(self.requirement.checks) <= 1 else [*parts, self.check])
+
+
+def plan(backend: Backend, tier: Tier = "quick", seed: int = 0) -> list[Item]:
+    """Every item for ``backend``: first the smoke probes, then requirement by requirement."""
+    probes = [_smoke(backend, operation, tier, seed) for operation in backend.operations]
+    return [p for p in probes if p is not None] + list(_items(backend, tier, seed))
+
+
+def grids(backend: Backend, tier: Tier) -> list[Grid]:
+    """The grids that the tier tries, the profile allows and the backend takes; else the backend's own."""
+    profile = PROFILES[backend.profile]
+    wanted = [g for g in _GRIDS[tier] if profile.accepts(g) and (backend.grids is None or g in backend.grids)]
+    return wanted or [g for g in backend.grids or profile.grids or () if profile.accepts(g)][:1]
+
+
+def _items(backend: Backend, tier: Tier, seed: int) -> Iterator[Item]:
+    available = grids(backend, tier)
+    for requirement in requirements(backend.profile):
+        for name in requirement.checks:
+            check = CHECKS[name]
+            if requirement.operation not in backend.operations or not set(check.needs) <= set(backend.operations):
+                continue
+            for c in _configurations(backend, requirement.operation, check, available):
+                yield Item(backend, requirement, name, c, tier, seed)
+
+
+def _configurations(
+    backend: Backend, operation: Operation, check: Check, available: list[Grid]
+) -> Iterator[Configuration]:
+    profile = PROFILES[backend.profile]
+    dtypes = [d for d in backend.dtypes if d in profile.dtypes and d in check.dtypes]
+    granularities: tuple[Granularity, ...] = backend.granularities[: _GRANULARITIES[check.granularities]]
+    for dtype in dtypes if check.every_dtype else dtypes[:1]:
+        held = [g for g in available if operation == "fake_quantize" or _holds(profile, dtype, g)]
+        for grid in held if check.every_grid else _one_of_each_sign(held):
+            for granularity in granularities:
+                yield Configuration(operation, dtype, grid, (), granularity)
+
+
+def _holds(profile: Profile, dtype: str, grid: Grid) -> bool:
+    """Whether the codes have a place: float codes of a 16-bit type do not hold a 16-bit grid."""
+    ends = np.array([grid.qmin, grid.qmin + 1, grid.qmax - 1, grid.qmax])
+    with np.errstate(over="ignore"):
+        return profile.codes == "integer" or bool((ends.astype(DTYPES[dtype]).astype(np.float64) == ends).all())
+
+
+def _one_of_each_sign(available: list[Grid]) -> list[Grid]:
+    signed = [g for g in available if g.qmin < 0]
+    unsigned = [g for g in available if g.qmin >= 0]
+    return signed[:1] + unsigned[:1]
+
+
+def _smoke(backend: Backend, operation: Operation, tier: Tier, seed: int) -> Item | None:
+    text = "The adapter answers at all: identity and constant probes."
+    requirement = Requirement(f"{backend.profile}/{operation}/{SMOKE}", text, "expected", "", (SMOKE,), ())
+    dtypes = [d for d in backend.dtypes if d in PROFILES[backend.profile].dtypes]
+    available = grids(backend, tier)
+    if not dtypes or not available:
+        return None
+    c = Configuration(operation, dtypes[0], available[0], (), backend.granularities[0])
+    return Item(backend, requirement, SMOKE, c, tier, seed)

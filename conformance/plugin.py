@@ -1,0 +1,280 @@
+"""The pytest plugin: one item per (backend, requirement, check, configuration), beside or instead of one's own tests.
+
+Every process makes the same plan from the options, so the items run under ``-n``. Results travel in the reports'
+user properties; the controlling process journals each as it comes and writes the report at the end.
+"""
+
+import argparse
+from collections.abc import Iterator
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+if TYPE_CHECKING:
+    from halfeven.conformance.plan import Item
+
+__all__: list[str] = []
+
+_KEY = "halfeven"
+_RUN = pytest.StashKey["_Session"]()
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Add the suite's options, all of them with the suite's name in front."""
+    group = parser.getgroup("halfeven", "conformance of quantization numerics")
+    add = group.addoption
+    add(
+        "--halfeven-backend", action="append", default=[], metavar="NAME", help="a backend to try: NAME or pkg.mod:attr"
+    )
+    add("--halfeven-profile", metavar="PROFILE", help="the profile to hold every backend to, instead of its own claim")
+    add("--halfeven-only", action="store_true", help="run the suite alone, without one's own tests")
+    add("--halfeven-tier", default="quick", choices=["quick", "standard"], help="how much to try (default: quick)")
+    add("--halfeven-seed", type=int, default=0, help="the seed of drawn scales and configurations (default: 0)")
+    add("--halfeven-out", metavar="DIR", help="where to write report.json, report.md and the journal")
+    for hidden, default in (("--halfeven-resume", False), ("--halfeven-command", "")):
+        kind = {"action": "store_true"} if default is False else {"default": default}
+        add(hidden, help=argparse.SUPPRESS, **kind)
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Start the suite's part of the session, where a backend was named."""
+    if config.getoption("halfeven_backend"):
+        session = _Session(config)
+        config.stash[_RUN] = session
+        config.pluginmanager.register(session, "halfeven-session")
+
+
+class _Item(pytest.Item):
+    """One item of the plan, or a backend that could not be had."""
+
+    def __init__(self, *, planned: "Item | None" = None, reason: str = "", total: int, **keywords: Any) -> None:
+        super().__init__(**keywords)
+        self.planned, self.reason, self.total = planned, reason, total
+
+    def runtest(self) -> None:
+        from halfeven.conformance.report.model import CONFORMING
+        from halfeven.conformance.run import run
+        from halfeven.conformance.suite import failure
+
+        if self.planned is None:
+            self.user_properties.append((_KEY, {"absent": self.name, "reason": self.reason, "total": self.total}))
+            pytest.skip(self.reason)
+        result = run(self.planned)
+        b = self.planned.backend
+        record = {key: getattr(b, key) for key in ("name", "profile", "library", "version", "device")}
+        record |= {key: list(getattr(b, key)) for key in ("operations", "dtypes", "granularities")}
+        record["path"] = b.path()
+        # Everything sent must be of plain types: the worker and the controller are two processes.
+        self.user_properties.append(
+            (_KEY, {"result": asdict(result), "backend": record, "waivers": dict(b.waivers), "total": self.total})
+        )
+        if result.outcome == "not run":
+            pytest.skip(result.detail)
+        if result.outcome not in CONFORMING:
+            raise _Parts(failure(result))
+
+    def repr_failure(self, excinfo: pytest.ExceptionInfo[BaseException], style: Any = None) -> Any:
+        """The witness alone for a difference; the traceback for a mistake of ours."""
+        return str(excinfo.value) if isinstance(excinfo.value, _Parts) else super().repr_failure(excinfo, style)
+
+    def reportinfo(self) -> tuple[Path, None, str]:
+        return self.path, None, self.name
+
+
+class _Parts(Exception):  # noqa: N818 - the backend parts from its profile
+    pass
+
+
+class _Session:
+    def __init__(self, config: pytest.Config) -> None:
+        self.config = config
+        self.worker = hasattr(config, "workerinput")
+        self.results: list[dict[str, Any]] = []
+        self.backends: dict[str, dict[str, Any]] = {}
+        self.absent: dict[str, str] = {}
+        self.waivers: dict[str, dict[str, int]] = {}
+        self.expected = 0
+        self.interrupted = False
+        self.done: set[tuple[str, str]] = set()
+        out = config.getoption("halfeven_out")
+        self.out = Path(out) if out else None
+        if self.out is not None:
+            self._open(self.out)
+
+    def _open(self, out: Path) -> None:
+        """Begin the journal, or take up an interrupted one."""
+        from halfeven.conformance.report import codec
+
+        journal = out / "journal.jsonl"
+        if self.config.getoption("halfeven_resume"):
+            earlier = codec.read_json(out / "report.json")
+            options = {key: self.config.getoption(f"halfeven_{key}") for key in ("tier", "seed")}
+            if (earlier.tier, earlier.seed) != (options["tier"], options["seed"]):
+                msg = f"--resume: {out} was begun with tier {earlier.tier} and seed {earlier.seed}; give the same"
+                raise pytest.UsageError(msg)
+            kept = codec.read_journal(journal) if journal.exists() else []
+            self.done = {(r.backend, r.id) for r in kept}
+            if not self.worker:
+                self.results = [asdict(r) for r in kept]
+                self.backends = {b.name: asdict(b) for b in earlier.backends}
+        elif not self.worker:
+            out.mkdir(parents=True, exist_ok=True)
+            journal.unlink(missing_ok=True)
+            self._write(complete=False)
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_ignore_collect(self) -> bool | None:
+        """With --halfeven-only no file is looked at."""
+        return True if self.config.getoption("halfeven_only") else None
+
+    @pytest.hookimpl(trylast=True)
+    def pytest_collection_modifyitems(self, session: pytest.Session, items: list[pytest.Item]) -> None:
+        """Append the plan; -k, -m and --lf have seen it when they run after this."""
+        if self.config.getoption("halfeven_only"):
+            items.clear()
+        planned = list(self._plan())
+        total = len(planned)
+        for name, item, reason in planned:
+            if item is None or (item.backend.name, item.id) not in self.done:
+                made = _Item.from_parent(session, name=name, nodeid=name, planned=item, reason=reason, total=total)
+                items.append(made)
+
+    def _plan(self) -> Iterator[tuple[str, "Item | None", str]]:
+        from halfeven.conformance.backends.registry import GROUPS, NotInstalled, resolve
+        from halfeven.conformance.plan import plan
+
+        option = self.config.getoption
+        specs = dict.fromkeys(n for spec in option("halfeven_backend") for n in GROUPS.get(spec, (spec,)))
+        for spec in specs:
+            try:
+                backends = resolve(spec, option("halfeven_profile"))
+            except NotInstalled as missing:
+                yield spec, None, str(missing)
+                continue
+            except (ValueError, TypeError) as error:
+                raise pytest.UsageError(str(error)) from error
+            for backend in backends:
+                for item in plan(backend, option("halfeven_tier"), option("halfeven_seed")):
+                    yield f"{backend.name}::{item.id}", item, ""
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        """Keep a result, and journal it at once."""
+        if self.worker or report.when != "call":
+            self._crashed_worker(report)
+            return
+        for key, sent in report.user_properties:
+            if key != _KEY or not isinstance(sent, dict):
+                continue
+            self.expected = sent["total"]
+            if "absent" in sent:
+                self.absent[sent["absent"]] = sent["reason"]
+            else:
+                self._keep(sent["result"], sent["backend"])
+                self.waivers[sent["backend"]["name"]] = sent["waivers"]
+
+    def _crashed_worker(self, report: pytest.TestReport) -> None:
+        """A backend that took its process down leaves no result of its own: xdist reports the item as failed."""
+        if self.worker or str(report.when) != "???" or not report.failed:
+            return
+        name, _, id_ = report.nodeid.partition("::")
+        profile, operation, aspect, *_ = [*id_.split("/"), "", "", ""]
+        record = self.backends.get(name, {"name": name, "profile": profile})
+        self._keep(
+            {
+                "id": id_,
+                "backend": name,
+                "profile": profile,
+                "operation": operation,
+                "requirement": f"{profile}/{operation}/{aspect}",
+                "check": aspect,
+                "configuration": {},
+                "outcome": "crashed",
+                "cause": "the process died",
+                "detail": str(report.longrepr),
+            },
+            record,
+        )
+
+    def _keep(self, result: dict[str, Any], backend: dict[str, Any]) -> None:
+        self.results.append(result)
+        previous = self.backends.get(backend["name"], {})
+        self.backends[backend["name"]] = {
+            **previous,
+            **backend,
+            "path": backend.get("path") or previous.get("path", ""),
+        }
+        if self.out is not None:
+            from halfeven.conformance.report import codec
+
+            codec.append(self.out / "journal.jsonl", _result(result))
+
+    def pytest_keyboard_interrupt(self) -> None:
+        """Remember that the run did not finish."""
+        self.interrupted = True
+
+    def pytest_sessionfinish(self) -> None:
+        """Write the report, complete or not."""
+        if not self.worker and self.out is not None:
+            self._write(complete=not self.interrupted and len(self.results) + len(self.absent) >= self.expected)
+
+    def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
+        """The few lines at the end of a run."""
+        from halfeven.conformance.report.summary import to_text
+
+        report = self._report(complete=not self.interrupted and len(self.results) + len(self.absent) >= self.expected)
+        terminalreporter.section("halfeven")
+        terminalreporter.write_line(to_text(report))
+        if self.out is not None:
+            terminalreporter.write_line(f"\nreport: {self.out / 'report.md'} (data: report.json)")
+
+    def _report(self, *, complete: bool) -> Any:
+        from datetime import UTC, datetime
+
+        from halfeven.conformance.environment import environment
+        from halfeven.conformance.report.model import BackendRecord, Report
+
+        option = self.config.getoption
+        defaults = {"library": "", "version": "", "device": "", "path": ""}
+        results = [_result(r) for r in self.results]
+        results += self._waivers(results) if complete else []
+        order = {name: i for i, name in enumerate(sorted(self.backends))}
+        return Report(
+            command=option("halfeven_command") or "pytest",
+            tier=option("halfeven_tier"),
+            seed=option("halfeven_seed"),
+            environment=environment(len(getattr(self.config.option, "tx", None) or [])),
+            backends=tuple(BackendRecord(**{**defaults, **_tuples(b)}) for _, b in sorted(self.backends.items())),
+            results=tuple(sorted(results, key=lambda r: (order[r.backend], r.id))),
+            expected=max(self.expected, len(results)),
+            complete=complete,
+            not_run=tuple({"backend": name, "reason": reason} for name, reason in sorted(self.absent.items())),
+            created=datetime.now(UTC).isoformat(timespec="seconds"),
+        )
+
+    def _waivers(self, results: list[Any]) -> list[Any]:
+        from halfeven.conformance.suite import unused_waivers
+
+        records = [(name, self.backends[name]["profile"], given) for name, given in self.waivers.items()]
+        return [w for name, profile, given in records for w in unused_waivers(name, profile, given, results)]
+
+    def _write(self, *, complete: bool) -> None:
+        from halfeven.conformance.report import codec, markdown
+
+        if self.out is None:
+            return
+        report = self._report(complete=complete)
+        codec.write_json(report, self.out / "report.json")
+        (self.out / "report.md").write_text(markdown.to_markdown(report), encoding="utf-8")
+
+
+def _result(data: dict[str, Any]) -> Any:
+    from halfeven.conformance.report.model import Result, Witness
+
+    shown = data.get("witness")
+    return Result(**{**data, "witness": Witness(**shown) if isinstance(shown, dict) else shown})
+
+
+def _tuples(record: dict[str, Any]) -> dict[str, Any]:
+    return {k: tuple(v) if isinstance(v, list) else v for k, v in record.items()}

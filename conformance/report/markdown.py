@@ -1,0 +1,237 @@
+"""The report as Markdown: the verdicts first, then the counts, the requirements, and a witness for each difference."""
+
+from collections import Counter
+
+from halfeven.conformance.report.groups import Group, aspect, backends, flatten, group, largest
+from halfeven.conformance.report.model import BackendRecord, OutcomeName, Report
+from halfeven.conformance.report.words import (
+    MEANING,
+    SHORT,
+    capped,
+    code,
+    count,
+    fence,
+    library,
+    progress,
+    replay,
+    steps,
+    table,
+    text,
+)
+
+__all__ = ["to_markdown", "verdict"]
+
+_ROWS = 60  # of any one table
+_WITNESSES = 48  # of the whole report
+_PER_BACKEND = (3, 12)  # the fewest and the most of one backend
+_CAUSES = 2  # of one requirement
+
+_Backends = list[tuple[BackendRecord, Group]]
+
+
+def to_markdown(report: Report) -> str:
+    """The report for a reader: a few hundred lines at most; the JSON has every result."""
+    found = backends(report)
+    amiss = progress(report)
+    parts = [
+        *([f"**{amiss}**"] if amiss else []),
+        "# Conformance report",
+        "\n".join(f"- {verdict(record, results)}" for record, results in found) or "No backend was named.",
+        _made_by(report),
+        "## Outcomes\n\nChecks by backend and operation.",
+        _outcomes(found),
+        *(_requirements(record, results) for record, results in found if results.ran),
+        *_witnesses(report, found),
+        *_not_run(report, found),
+        "## Environment",
+        table(("fact", "value"), [(text(k), text(v)) for k, v in flatten(report.environment).items()]),
+        _paths(found),
+        _legend({r.outcome for r in report.results}),
+    ]
+    return "\n\n".join(part for part in parts if part) + "\n"
+
+
+def verdict(record: BackendRecord, results: Group) -> str:
+    """One sentence: whether the backend conforms to the profile it claims, how often it parts, and what it does."""
+    name, profile = library(record), f"profile {code(record.profile)}"
+    skipped = results.counts["not run"]
+    tail = f" ({count(skipped, 'check')} not run)" if skipped and results.ran else ""
+    ran = len(results.ran)
+    match results.outcome:
+        case "not run":
+            return f"{name} did not run against {profile}: nothing was compared."
+        case "exact":
+            points = count(results.points, "value")
+            return f"{name} conforms to {profile}: {count(ran, 'check')} exact, {points} compared{tail}."
+        case "implementation-defined" | "budgeted":
+            kinds: tuple[OutcomeName, ...] = ("exact", "budgeted", "implementation-defined")
+            parts = ", ".join(f"{results.counts[o]:,} {o}" for o in kinds if results.counts[o])
+            return f"{name} conforms to {profile}: of {count(ran, 'check')} {parts}{tail}."
+        case _:
+            said = f"{name} differs from {profile}: {len(results.parting):,} of {count(ran, 'check')}"
+            return f"{said}{tail}{_explanation(results)}."
+
+
+def _explanation(results: Group) -> str:
+    """``; reproduces `torchao@0.18` bit for bit``, and how many of the differences are of another kind."""
+    explained = Group((), tuple(r for r in results.parting if r.outcome == "explained"))
+    rest = ((results.counts["differs"], "not explained"), (results.counts["crashed"], "crashed"))
+    said = [f"{n:,} {words}" for n, words in rest if n and (explained.results or results.counts["crashed"])]
+    if explained.results:
+        models = list(dict.fromkeys(map(_model, explained.causes))) or ["a model that is not named"]
+        more = f" or {count(len(models) - _CAUSES, 'other model')}" if len(models) > _CAUSES else ""
+        where = f" in {len(explained.results):,} of them" if said else ""
+        said.insert(0, f"reproduces {' or '.join(models[:_CAUSES])}{more} bit for bit{where}")
+    return "".join(f"; {part}" for part in said)
+
+
+def _model(cause: str) -> str:
+    """The profile that a cause names, ``as torchao@0.18: ...``; else the cause itself."""
+    name = cause.partition(":")[0]
+    return code(name.removeprefix("as ")) if name.startswith("as ") else text(cause)
+
+
+def _made_by(report: Report) -> str:
+    when = f" on {text(report.created)}" if report.created else ""
+    return f"Made by {code(report.command)}{when}; tier {code(report.tier)}, seed {report.seed}."
+
+
+def _outcomes(found: _Backends) -> str:
+    occurring: Counter[OutcomeName] = Counter()
+    for _, results in found:
+        occurring += results.counts
+    columns = [outcome for outcome in MEANING if occurring[outcome]]
+    rows = []
+    for record, results in found:
+        for part in group(results.results, lambda r: (r.operation,)):
+            counts = [f"{part.counts[o]:,}" if part.counts[o] else "" for o in columns]
+            rows.append((code(record.name), code(record.profile), text(part.key[0]), *counts, f"{part.points:,}"))
+    names = [SHORT.get(outcome, outcome) for outcome in columns]
+    headers = ("backend", "profile", "operation", *names, "points")
+    return capped(rows, headers, _ROWS, "row", (*names, "points")) if rows else "There is no result."
+
+
+def _requirements(record: BackendRecord, results: Group) -> str:
+    rows = [
+        (
+            code(part.key[0]),
+            part.outcome,
+            f"{len(part.parting):,} of {len(part.ran):,}" if part.ran else "",
+            f"{part.points:,}" if part.ran else "",
+            f"{part.differing:,}" if part.differing else "",
+            steps(largest(part.results)),
+            _cause(part),
+        )
+        for part in group(results.results, lambda r: (r.requirement,))
+    ]
+    headers = ("requirement", "outcome", "checks that part", "points", "differing", "largest step", "cause")
+    right = ("checks that part", "points", "differing")
+    body = capped(rows, headers, _ROWS, "requirement", right)
+    return f"## {library(record)} against profile {code(record.profile)}\n\n{body}"
+
+
+def _cause(part: Group) -> str:
+    if part.outcome == "implementation-defined":
+        seen = sorted({r.detail for r in part.results if r.outcome == "implementation-defined" and r.detail})
+        return text("seen: " + "; ".join(seen)) if seen else ""
+    causes = part.causes
+    more = [f"and {len(causes) - _CAUSES} more"] if len(causes) > _CAUSES else []
+    return "; ".join([*map(text, causes[:_CAUSES]), *more])
+
+
+def _witnesses(report: Report, found: _Backends) -> list[str]:
+    parting = [(record, group(results.parting, lambda r: (r.requirement, r.cause))) for record, results in found]
+    parting = [(record, differences) for record, differences in parting if differences]
+    if not parting:
+        return []
+    least, most = _PER_BACKEND
+    limit = max(least, min(most, _WITNESSES // len(parting)))
+    parts = ["## Witnesses\n\nOne for each backend, requirement and cause. A script needs NumPy and the library alone."]
+    for record, differences in parting:
+        parts += [f"### {library(record)}", *(_witness(report, g) for g in _first_of_each(differences)[:limit])]
+        if len(differences) > limit:
+            left = count(len(differences) - limit, "difference")
+            parts.append(f"{left} of {code(record.name)} more not shown here; the JSON report has them all.")
+    return parts
+
+
+def _first_of_each(differences: list[Group]) -> list[Group]:
+    """The worst first; before that, each cause once before any comes again, so that a cap hides no cause."""
+    seen: Counter[str] = Counter()
+    ranked = sorted(differences, key=lambda g: tuple(MEANING).index(g.outcome), reverse=True)
+    turn = []
+    for g in ranked:
+        seen[g.key[1]] += 1
+        turn.append((seen[g.key[1]], g))
+    return [g for _, g in sorted(turn, key=lambda pair: pair[0])]
+
+
+def _witness(report: Report, difference: Group) -> str:
+    result, w = difference.shown, difference.shown.witness
+    parts = [f"#### {code(result.requirement)}: {difference.outcome}"]
+    checks = count(len(difference.results), "check")
+    far = steps(largest(difference.results))
+    said = f"{text(result.cause)}. " if result.cause else ""
+    parts.append(f"{said}In {checks}" + (f", by at most {far}." if far else "."))
+    if w is None:
+        if result.outcome != "crashed":
+            parts.append("No single element shows it, so there is no witness.")
+    else:
+        rows = [
+            ("x", w.x),
+            ("scale", w.scale),
+            ("zero", w.zero),
+            ("expected", w.expected),
+            ("actual", w.actual),
+            ("exact quotient", w.quotient),
+            ("distance to the nearest tie", w.to_tie),
+            ("where", w.where),
+        ]
+        parts.append(table(("", "value"), [(name, code(value)) for name, value in rows if value]))
+        if w.script:
+            parts.append(fence(w.script, "python"))
+            if not w.reproduced:
+                parts.append("The script's small call was not seen to differ; it takes the whole call.")
+    if result.detail:
+        parts.append(fence(result.detail, "text", 30))
+    parts.append(f"To see it again:\n\n{fence(replay(report, result), 'sh')}")
+    return "\n\n".join(parts)
+
+
+def _not_run(report: Report, found: _Backends) -> list[str]:
+    rows = []
+    for record, results in found:
+        skipped = [r for r in results.results if r.outcome == "not run"]
+        for part in group(skipped, lambda r: (r.detail or r.cause or "no reason was recorded",)):
+            aspects = sorted({f"{r.operation}: {aspect(r.requirement)}" for r in part.results})
+            rows.append((code(record.name), text(", ".join(aspects), 80), f"{len(part.results):,}", text(part.key[0])))
+    for entry in report.not_run:
+        what = ", ".join(value for key, value in entry.items() if key != "reason")
+        rows.append((code(what), "", "", text(entry.get("reason", "no reason was recorded"))))
+    if not rows:
+        return []
+    body = capped(rows, ("backend", "what", "checks", "reason"), _ROWS, "reason", ("checks",))
+    return [f"## What did not run, and why\n\n{body}"]
+
+
+def _paths(found: _Backends) -> str:
+    rows = [
+        (code(b.name), text(b.library), text(b.version), text(b.device), text(b.path), text(", ".join(b.dtypes)))
+        for b, _ in found
+    ]
+    return table(("backend", "library", "version", "device", "path that ran", "dtypes"), rows) if rows else ""
+
+
+def _legend(occurring: set[OutcomeName]) -> str:
+    outcomes = [(outcome, meaning) for outcome, meaning in MEANING.items() if outcome in occurring]
+    meanings = f"{table(('outcome', 'meaning'), outcomes)}\n\n" if outcomes else ""
+    return (
+        f"## How to read this\n\n{meanings}"
+        "A check compares bits; no tolerance is used. A difference in codes is counted in code steps, a difference in "
+        "reals in ulp. The outcome of a row is the worst one among its checks.\n\n"
+        "A witness is one element that shows the difference: its input and parameters as bit patterns with the decimal "
+        "beside them, what the profile documents (expected) and what the backend gave (actual). The exact quotient is "
+        "x / scale as a fraction; where its distance to the nearest tie is 0, the rounding rule decides.\n\n"
+        "What to do next: run a witness's script. If the backend means to follow another document, claim that profile. "
+        "If it means this one, the cause names what to change; then compare two reports with `halfeven diff`."
+    )

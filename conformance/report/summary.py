@@ -1,0 +1,67 @@
+"""The report as a few lines of plain text, for the end of a run and for ``check``."""
+
+from collections.abc import Sequence
+
+from tabulate import tabulate
+
+from halfeven.conformance.report.groups import SEVERITY, Group, backends, largest
+from halfeven.conformance.report.model import Report, Result
+from halfeven.conformance.report.words import SHORT, count, progress, shorten, steps
+
+__all__ = ["short", "to_text"]
+
+_BACKENDS = 14
+_ABSENT = 3
+_SCRIPT = 12
+
+
+def to_text(report: Report) -> str:
+    """One line per backend with the outcomes counted, the worst first where they do not all fit."""
+    found = backends(report)
+    columns = [o for o in SEVERITY[1:] + SEVERITY[:1] if any(results.counts[o] for _, results in found)]
+    rows = []
+    for record, results in sorted(found, key=lambda pair: -SEVERITY.index(pair[1].outcome))[:_BACKENDS]:
+        name = record.name if not record.version else f"{record.name} {record.version}"
+        counts = [f"{results.counts[o]:,}" if results.counts[o] else "" for o in columns]
+        far = steps(largest(results.results))
+        rows.append((shorten(name, 44), record.profile, *counts, f"{results.points:,}", far))
+    lines = [progress(report)]
+    if rows:
+        headers = ("backend", "profile", *(SHORT.get(o, o) for o in columns), "points", "worst difference")
+        align = ["left", "left", *("right" for _ in columns), "right", "left"]
+        lines.append(tabulate(rows, headers, tablefmt="simple", disable_numparse=True, colalign=align))
+    if len(found) > _BACKENDS:
+        lines.append(f"{count(len(found) - _BACKENDS, 'backend')} more; the report has them all.")
+    for entry in report.not_run[:_ABSENT]:
+        what = ", ".join(value for key, value in entry.items() if key != "reason")
+        lines.append(f"not run: {shorten(what, 40)}: {shorten(entry.get('reason', 'no reason was recorded'), 70)}")
+    if len(report.not_run) > _ABSENT:
+        lines.append(f"not run: {len(report.not_run) - _ABSENT:,} more; the report has them all.")
+    return "\n".join(line for line in lines if line)
+
+
+def short(results: Sequence[Result]) -> str:
+    """What ``check`` prints: the outcome, the points compared, and the first witness with its script."""
+    whole = Group((), tuple(results))
+    if not whole.ran:
+        reasons = sorted({r.detail or r.cause for r in results} - {""})
+        return "\n".join(["nothing ran: no value was compared, so this is a failure", *(f"  {r}" for r in reasons[:3])])
+    shown = whole.shown
+    head = f"{shown.backend} against profile {shown.profile}: {whole.outcome}"
+    lines = [f"{head}; {len(whole.parting):,} of {count(len(whole.ran), 'check')} part, {whole.points:,} points"]
+    if not whole.parting:
+        return lines[0]
+    far = steps(largest([shown]))
+    lines.append(
+        f"  {shown.requirement}: {shorten(shown.cause, 100) or 'no known cause'}" + (f" ({far})" if far else "")
+    )
+    if shown.witness is not None:
+        w = shown.witness
+        lines.append(f"  x {w.x}, scale {w.scale}, zero {w.zero}: expected {w.expected}, actual {w.actual}")
+        script = w.script.strip().splitlines()
+        lines += [f"    {line}" for line in script[:_SCRIPT]]
+        if len(script) > _SCRIPT:
+            lines.append(f"    # {len(script) - _SCRIPT} lines more in .witness.script")
+    elif shown.detail:
+        lines += [f"    {line}" for line in shown.detail.strip().splitlines()[-3:]]
+    return "\n".join(lines)

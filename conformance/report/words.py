@@ -1,0 +1,130 @@
+"""Text for Markdown: cells, tables, fences, and how counts and differences are said."""
+
+import re
+import shlex
+from collections.abc import Mapping, Sequence
+
+from tabulate import tabulate
+
+from halfeven.conformance.report.model import BackendRecord, OutcomeName, Report, Result
+
+__all__ = [
+    "MEANING",
+    "SHORT",
+    "capped",
+    "code",
+    "count",
+    "fence",
+    "library",
+    "progress",
+    "replay",
+    "shorten",
+    "steps",
+    "table",
+    "text",
+]
+
+MEANING: dict[OutcomeName, str] = {
+    "exact": "every value compared is the one that the profile documents, bit for bit",
+    "budgeted": "it differs by no more than a declared waiver allows, and only at ties",
+    "implementation-defined": "the document is silent; the value seen is reported and never failed",
+    "explained": "it differs from the profile it claims, and another model, which is named, reproduces it bit for bit",
+    "differs": "it differs from the profile it claims, and no named model reproduces it",
+    "crashed": "the backend raised, or returned something that is no answer; the rest of the run went on",
+    "not run": "nothing was compared, for the reason given; it counts neither for nor against the backend",
+}
+
+
+#: Where a column should not be as wide as the outcome's name.
+SHORT: dict[OutcomeName, str] = {"implementation-defined": "impl.-defined"}
+
+
+def text(value: object, limit: int = 160) -> str:
+    """Words as one line of Markdown that neither breaks a table nor is taken for markup."""
+    line = shorten(value, limit)
+    line = line.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+    # An underscore inside a word, and a bracket without a target, are plain text already.
+    return re.sub(r"([\\|*`]|(?<!\w)_|_(?!\w)|\](?=\())", r"\\\1", line)
+
+
+def code(value: object, limit: int = 160) -> str:
+    """Words as a code span that does not break a table; empty stays empty."""
+    line = shorten(value, limit).replace("|", "\\|")
+    if not line:
+        return ""
+    ticks = "`" * (1 + max((len(run) for run in re.findall("`+", line)), default=0))
+    return f"{ticks} {line} {ticks}" if "`" in line else f"`{line}`"
+
+
+def shorten(value: object, limit: int) -> str:
+    """One line of at most ``limit`` characters."""
+    line = " ".join(str(value).split())
+    return line if len(line) <= limit else line[: limit - 4] + " ..."
+
+
+def fence(source: str, language: str = "", limit: int = 60) -> str:
+    """A fenced block; of a longer text the last ``limit`` lines, which is where a traceback says what happened."""
+    lines = source.strip("\n").split("\n")
+    if len(lines) > limit:
+        lines = [f"... {len(lines) - limit} lines are not shown", *lines[-limit:]]
+    ticks = "`" * max(3, 1 + max((len(run) for run in re.findall("`+", source)), default=0))
+    return "\n".join([f"{ticks}{language}", *lines, ticks])
+
+
+def count(number: int, one: str = "", many: str = "") -> str:
+    """``1,234 checks``; ``many`` is ``one`` with an s, unless it is given."""
+    noun = one if number == 1 else many or f"{one}s" if one else ""
+    return f"{number:,} {noun}".rstrip()
+
+
+def steps(found: Mapping[str, int]) -> str:
+    """The largest differences in words: ``3 code steps, 1 ulp``; empty where there is none."""
+    return ", ".join(
+        f"{n:,} {unit.removesuffix('s') if n == 1 and unit.endswith('s') else unit}".rstrip()
+        for unit, n in sorted(found.items())
+    )
+
+
+def table(headers: Sequence[str], rows: Sequence[Sequence[str]], right: Sequence[str] = ()) -> str:
+    """A GitHub table; ``right`` names the columns that are flush right."""
+    align = ["right" if h in right else "left" for h in headers]
+    return tabulate(rows, list(headers), tablefmt="github", disable_numparse=True, colalign=align if rows else None)
+
+
+def capped(
+    rows: Sequence[Sequence[str]], headers: Sequence[str], limit: int, noun: str, right: Sequence[str] = ()
+) -> str:
+    """A table of at most ``limit`` rows, and a line that says how many are not shown and where they are."""
+    shown = table(headers, rows[:limit], right)
+    left = len(rows) - limit
+    return shown if left <= 0 else f"{shown}\n\n{count(left, noun)} more not shown here; the JSON report has them all."
+
+
+def library(record: BackendRecord) -> str:
+    """The backend with its version in Markdown, and its library where that has another name."""
+    known = record.library and record.library != record.name
+    version = " ".join(filter(None, [record.library if known else "", record.version]))
+    return code(record.name) + (f" ({text(version)})" if known else f" {text(version)}" if version else "")
+
+
+def progress(report: Report) -> str:
+    """What is amiss with the run as a whole: it was interrupted, or nothing ran; empty where all is well."""
+    finished = len(report.results)
+    said = []
+    missing = finished + len(report.not_run) < report.expected
+    if missing or not report.complete:
+        said.append(f"Incomplete: {finished:,} of {count(report.expected, 'check')} finished.")
+    if not report.ran:
+        said.append("Nothing ran: no value was compared, so this run is a failure.")
+    return " ".join(said)
+
+
+def replay(report: Report, result: Result) -> str:
+    """The command that makes this result alone again, into a folder of its own: the run's command, and pytest's -k."""
+    # What -k does not take as part of a word (a comma, an @) parts the id into several words, all of which must occur.
+    words = re.findall(r"[\w:+\-.\[\]\\/]+", f"{result.backend}::{result.id}")
+    chosen = f"-k {shlex.quote(' and '.join(words))}"
+    if not report.command.startswith("halfeven run"):
+        return f"{report.command} {chosen}"
+    command, _, extra = report.command.partition(" -- ")
+    return " ".join(filter(None, [command, "--out halfeven-replay --", extra, chosen]))

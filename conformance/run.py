@@ -1,0 +1,165 @@
+"""Carrying out one item of the plan: evidence is gathered and judged, and a result comes of it, whatever happens."""
+
+import time
+import traceback
+from dataclasses import asdict
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import torch
+
+from halfeven.conformance.backends.protocol import Backend, Unsupported
+from halfeven.conformance.call import Crash, Fault
+from halfeven.conformance.checks import CHECKS
+from halfeven.conformance.checks.smoke import smoke
+from halfeven.conformance.explain import Answer, explain, flat
+from halfeven.conformance.plan import SMOKE, Item, plan
+from halfeven.conformance.report.model import OutcomeName, Result
+from halfeven.conformance.trial import Finding, Trial
+from halfeven.conformance.witness import witness
+
+Array = npt.NDArray[Any]
+
+__all__ = ["run"]
+
+_PLACED = {
+    "granularity": "elements meet the parameters of another block",
+    "layout": "the layout of the input changes the result",
+}
+_OWN = {
+    "composition": "fake_quantize is not dequantize after quantize",
+    "idempotence": "quantize after dequantize does not return the code",
+    "position": "the same value gives different results at different positions or calls",
+}
+
+
+def run(item: Item, *, gate: bool = True) -> Result:
+    """The result of ``item``; errors of the backend are outcomes, never exceptions.
+
+    Where the smoke probe of the operation fails, the item is not run; ``gate=False`` runs it all the same.
+    torch computes on one thread meanwhile: calls are small, and several processes share the cores.
+    """
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        return _run(item, time.perf_counter(), gate=gate)
+    finally:
+        torch.set_num_threads(threads)
+
+
+def _run(item: Item, start: float, *, gate: bool) -> Result:  # noqa: PLR0911 - one return per outcome
+    if gate and item.check != SMOKE and (reason := _smoke_failure(item.backend, item)):
+        return _result(item, None, "not run", start, detail=f"smoke failed: {reason}")
+    trial = Trial(item.backend, item.requirement, item.check, item.configuration, item.tier, item.seed)
+    silent = item.requirement.basis == "silent"
+    try:
+        (smoke if item.check == SMOKE else CHECKS[item.check].run)(trial)
+    except Unsupported as reason:
+        return _result(item, trial, "not run", start, detail=str(reason) or "not offered by the backend")
+    except Crash as crash:
+        if silent and item.check != "errors":
+            last = str(crash).strip().splitlines()[-1]
+            return _result(item, trial, "implementation-defined", start, detail=f"raises {last}")
+        return _result(item, trial, "crashed", start, cause=str(crash).strip().splitlines()[-1], detail=str(crash))
+    except Fault as fault:
+        return _result(item, trial, "differs", start, cause=str(fault))
+    except Exception as error:  # noqa: BLE001 - a mistake of ours must not lose the result, nor pass for the backend's
+        cause = f"error in halfeven itself: {type(error).__name__}: {error}"
+        return _result(item, None, "crashed", start, cause=cause, detail=traceback.format_exc())
+    if not trial.points:
+        return _result(item, trial, "not run", start, detail="nothing was compared")
+    if silent:
+        seen = "; ".join(dict.fromkeys(trial.seen))
+        return _result(item, trial, "implementation-defined", start, detail=seen)
+    if not trial.differing:
+        return _result(item, trial, "exact", start)
+    outcome, cause = _judge(item, trial)
+    return _result(item, trial, outcome, start, cause=cause)
+
+
+def _judge(item: Item, trial: Trial) -> tuple[OutcomeName, str]:
+    """What a difference is: within a waiver, a model that is known, or neither."""
+    budget = item.backend.waivers.get(item.requirement.id)
+    if budget is not None and trial.steps <= budget and all(_at_ties(f) for f in trial.findings):
+        return "budgeted", f"within the waiver of {budget} {trial.unit} at ties"
+    if any(f.own for f in trial.findings):
+        return "differs", _OWN.get(item.check, "the backend differs from itself")
+    failing = [Answer(f.case, f.actual) for f in trial.findings]
+    found = explain(trial.profile, trial.answers, failing)
+    if found is None:
+        return "differs", _PLACED.get(item.check, "no known model reproduces it")
+    if found.profile:
+        return "explained", f"as {found.profile}: {found.words}"
+    return "differs", found.words
+
+
+def _at_ties(finding: Finding) -> bool:
+    """Whether every point that differs lies within four ulps of a tie."""
+    elements = flat(finding.case)
+    if finding.own or finding.case.configuration.operation == "dequantize":
+        return False
+    with np.errstate(all="ignore"):
+        w = finding.comparison.where
+        quotient = elements.x[w].astype(np.float64) / elements.scale[w].astype(np.float64)
+        distance = np.abs(quotient - np.floor(quotient) - 0.5)
+        near = 4 * float(np.finfo(np.float32).eps) * np.maximum(np.abs(quotient), 1.0)
+    return bool(np.all(distance <= near))
+
+
+def _result(
+    item: Item, trial: Trial | None, outcome: OutcomeName, start: float, *, cause: str = "", detail: str = ""
+) -> Result:
+    shown = None
+    if trial is not None and trial.findings and outcome in {"differs", "explained", "budgeted"}:
+        finding = trial.findings[-1] if trial.minimal_last else min(trial.findings, key=lambda f: f.actual.size)
+        f = finding
+        shown = witness(item.backend, f.case, f.expected, f.actual, f.comparison.where)
+    c = item.configuration
+    configuration = {"dtype": c.dtype, "grid": asdict(c.grid), "granularity": c.granularity}
+    return Result(
+        id=item.id,
+        backend=item.backend.name,
+        profile=item.backend.profile,
+        operation=c.operation,
+        requirement=item.requirement.id,
+        check=item.check,
+        configuration=configuration,
+        outcome=outcome,
+        points=trial.points if trial else 0,
+        differing=trial.differing if trial and outcome != "implementation-defined" else 0,
+        steps=trial.steps if trial and outcome != "implementation-defined" else 0,
+        unit=trial.unit if trial else "",
+        cause=cause,
+        detail=detail,
+        witness=shown,
+        seconds=round(time.perf_counter() - start, 4),
+    )
+
+
+def _smoke_failure(backend: Backend, item: Item) -> str:
+    """Why the probe of this operation failed in this process; empty where it passed."""
+    return _smoke_failures(_Same(backend), item.configuration.operation, item.tier, item.seed)
+
+
+class _Same:
+    """A backend as a cache key: the object itself, which need not be hashable."""
+
+    def __init__(self, backend: Backend) -> None:
+        self.backend = backend
+
+    def __hash__(self) -> int:
+        return id(self.backend)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Same) and other.backend is self.backend
+
+
+@lru_cache(maxsize=256)
+def _smoke_failures(same: _Same, operation: str, tier: Any, seed: int) -> str:
+    for probe in plan(same.backend, tier, seed):
+        if probe.check == SMOKE and probe.configuration.operation == operation:
+            outcome = run(probe)
+            return "" if outcome.outcome in {"exact", "not run"} else outcome.cause
+    return ""

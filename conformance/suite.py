@@ -1,0 +1,152 @@
+"""The public entry points: ``check`` for one function, ``conformance_suite`` for one's own test file."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from halfeven.conformance.backends.protocol import ArrayKind, adapt
+from halfeven.conformance.plan import Item, plan
+from halfeven.conformance.report.model import CONFORMING, OutcomeName, Result, Witness
+from halfeven.conformance.run import run
+from halfeven.conformance.trial import TIERS, Tier
+from halfeven.reference.profiles import PROFILES, Operation
+
+__all__ = ["Verdict", "check", "conformance_suite", "failure", "unused_waivers"]
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What ``check`` returns; prints as a short report.
+
+    Attributes:
+        backend: the name of what was checked.
+        results: one per requirement, check and configuration.
+    """
+
+    backend: str
+    results: tuple[Result, ...]
+
+    @property
+    def conforms(self) -> bool:
+        """Whether something ran and nothing parts from the profile."""
+        ran = [r for r in self.results if r.outcome != "not run"]
+        return bool(ran) and all(r.outcome in CONFORMING for r in ran)
+
+    @property
+    def outcome(self) -> OutcomeName:
+        """In one word: crashed, differs, budgeted, exact, or not run. Single results may be ``explained``."""
+        seen = {r.outcome for r in self.results}
+        order: Sequence[OutcomeName] = ("crashed", "differs", "budgeted", "exact", "implementation-defined")
+        merged = {"differs" if o == "explained" else o for o in seen}
+        return next((o for o in order if o in merged), "not run")
+
+    @property
+    def witness(self) -> Witness | None:
+        """A witness of a difference, or None; one whose script was seen to show it comes first."""
+        found = [r.witness for r in self.results if r.witness is not None]
+        return next((w for w in found if w.reproduced), found[0] if found else None)
+
+    @property
+    def points(self) -> int:
+        """The number of values compared."""
+        return sum(r.points for r in self.results)
+
+    def __bool__(self) -> bool:  # noqa: D105
+        return self.conforms
+
+    def __str__(self) -> str:  # noqa: D105
+        from halfeven.conformance.report.summary import short  # noqa: PLC0415 - printing needs the report, checking not
+
+        return short(self.results)
+
+
+def check(
+    fn: Any,
+    profile: str | None = None,
+    operation: Operation = "quantize",
+    tier: Tier = "quick",
+    *,
+    array: ArrayKind | None = None,
+    seed: int = 0,
+) -> Verdict:
+    """Try ``fn`` against ``profile``, in this process.
+
+    ``fn(x, scale, zero_point, *, qmin, qmax)`` for quantize and fake_quantize, ``fn(q, scale, zero_point)`` for
+    dequantize; with a ``block_size`` keyword it is tried beyond per tensor. A class or object with several
+    operations, or a ``Backend``, is tried in all of them.
+
+    Raises:
+        TypeError: ``fn`` is no function, class or object with an operation.
+        ValueError: an unknown profile, operation, tier or array kind; the message lists what is accepted.
+    """
+    if tier not in TIERS:
+        msg = f"tier={tier!r} is not accepted: give one of {', '.join(TIERS)}"
+        raise ValueError(msg)
+    backend = adapt(fn, profile=profile, operation=operation, array=array)
+    results = [run(item) for item in plan(backend, tier, seed)]
+    return Verdict(backend.name, (*results, *unused_waivers(backend.name, backend.profile, backend.waivers, results)))
+
+
+def conformance_suite(source: Any, *, profile: str | None = None, tier: Tier = "quick", seed: int = 0) -> type:
+    """A test class with one test per item, for one's own test file; its name must begin with Test.
+
+    Raises:
+        TypeError, ValueError: as ``check``.
+    """
+    import pytest  # noqa: PLC0415 - only who writes a test file needs it
+
+    backend = adapt(source, profile=profile)
+    items = plan(backend, tier, seed)
+
+    class Suite:
+        """Every requirement of the profile, against one backend."""
+
+        @pytest.mark.parametrize("item", items, ids=[item.id for item in items])
+        def test_conformance(self, item: Item) -> None:
+            result = run(item)
+            if result.outcome == "not run":
+                pytest.skip(result.detail)
+            if result.outcome not in CONFORMING:
+                pytest.fail(failure(result), pytrace=False)
+
+    Suite.__name__ = Suite.__qualname__ = f"Test{backend.name}"
+    return Suite
+
+
+def failure(result: Result) -> str:
+    """The message of a failed item: what differs, the witness, and the script that shows it."""
+    lines = [f"{result.backend} {result.outcome} from profile {result.profile}: {result.requirement}"]
+    if result.outcome == "crashed":
+        return "\n".join([f"{result.backend} crashed: {result.requirement}", result.detail])
+    if result.differing:
+        lines.append(f"{result.differing} of {result.points} points, by up to {result.steps} {result.unit}")
+    lines.append(result.cause)
+    if (w := result.witness) is not None:
+        zero = PROFILES[result.profile].parameters[1:]
+        lines += [
+            f"x = {w.x}, scale = {w.scale}" + (f", {zero[0]} = {w.zero}" if zero else ""),
+            f"expected {w.expected}, got {w.actual}",
+            f"x / scale = {w.quotient}; distance to the nearest tie {w.to_tie}" if w.quotient else w.where,
+        ]
+        lines += ["", w.script] if w.script else []
+    return "\n".join(lines)
+
+
+def unused_waivers(name: str, profile: str, waivers: Mapping[str, int], results: Sequence[Result]) -> list[Result]:
+    """A result that differs for each waiver that no result needed: it hides nothing now, and must go."""
+    used = {r.requirement for r in results if r.backend == name and r.outcome == "budgeted"}
+    return [
+        Result(
+            id=f"{requirement}/waiver",
+            backend=name,
+            profile=profile,
+            operation=requirement.split("/")[1] if "/" in requirement else "",
+            requirement=requirement,
+            check="waiver",
+            configuration={},
+            outcome="differs",
+            cause=f"the waiver of {steps} steps is not needed: remove it",
+        )
+        for requirement, steps in waivers.items()
+        if requirement not in used
+    ]

@@ -1,0 +1,184 @@
+"""A trial: one check of one backend in one configuration, and the evidence that it gathers."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal
+
+import hypothesis
+import hypothesis.errors
+import numpy as np
+import numpy.typing as npt
+from hypothesis.strategies import SearchStrategy
+
+from halfeven.conformance.backends.protocol import Backend, Unsupported
+from halfeven.conformance.call import POISON, Caller, Fault
+from halfeven.conformance.compare import Comparison, compare_codes, compare_reals
+from halfeven.conformance.configuration import DTYPES, Case, Configuration
+from halfeven.conformance.explain import Answer, evaluation_of
+from halfeven.conformance.requirements import Requirement
+from halfeven.reference.profiles import PROFILES, Profile
+
+Array = npt.NDArray[Any]
+Tier = Literal["quick", "standard"]
+
+__all__ = ["TIERS", "Finding", "Tier", "Trial", "Volume"]
+
+
+@dataclass(frozen=True)
+class Volume:
+    """How much a tier tries: scales per parameter list, and configurations that Hypothesis draws."""
+
+    scales: int
+    examples: int
+
+
+TIERS: dict[Tier, Volume] = {"quick": Volume(24, 20), "standard": Volume(256, 200)}
+
+
+@dataclass(frozen=True, eq=False)
+class Finding:
+    """A call whose answer differs: from the reference, or (``own``) from another call of the same backend."""
+
+    case: Case
+    expected: Array
+    actual: Array
+    comparison: Comparison
+    own: bool = False
+
+
+class _Differs(Exception):  # noqa: N818 - tells Hypothesis that a configuration shows a difference
+    pass
+
+
+@dataclass(eq=False)
+class Trial:
+    """The evidence of one check.
+
+    Attributes:
+        answers: everything that was compared with the reference, for the search over models.
+        findings: the calls that differ; after a search by Hypothesis the last one is the smallest.
+        seen: what the backend did where the document is silent.
+    """
+
+    backend: Backend
+    requirement: Requirement
+    check: str
+    configuration: Configuration
+    tier: Tier
+    seed: int
+    points: int = 0
+    differing: int = 0
+    steps: int = 0
+    unit: str = ""
+    answers: list[Answer] = field(default_factory=list)
+    findings: list[Finding] = field(default_factory=list)
+    seen: list[str] = field(default_factory=list)
+    minimal_last: bool = False
+
+    def __post_init__(self) -> None:  # noqa: D105
+        self.caller = Caller(self.backend)
+
+    @property
+    def profile(self) -> Profile:
+        """The profile that the backend claims."""
+        return PROFILES[self.backend.profile]
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """The float dtype of the configuration."""
+        return DTYPES[self.configuration.dtype]
+
+    @property
+    def scale_dtype(self) -> np.dtype[Any]:
+        """The dtype in which the profile hands over scales."""
+        input_ = self.profile.scale_dtype == "input" or self.configuration.dtype == "float64"
+        return self.dtype if input_ else DTYPES["float32"]
+
+    @property
+    def volume(self) -> Volume:
+        """How much to try."""
+        return TIERS[self.tier]
+
+    def case(self, x: Array, scale: Any, zero: Any, **changes: Any) -> Case:
+        """A case from ``scale`` (real per code) and ``zero`` (x̂ = (q - z) * s), turned into documented parameters."""
+        x = np.asarray(x)
+        c = replace(self.configuration, shape=x.shape, **changes)
+        parameters = self.profile.parameters
+        s, z = np.asarray(scale, self.scale_dtype), np.asarray(zero)
+        if parameters[0] == "amax":
+            s = (s * np.asarray(c.grid.qmax, s.dtype)).astype(s.dtype)
+            x = np.abs(x) if c.grid.qmin >= 0 else x
+        if parameters[1:] == ("offset",):
+            z = (-z).astype(DTYPES["float64" if c.dtype == "float64" else "float32"]) + 0
+        else:
+            z = z.astype(np.int32) if len(parameters) > 1 else np.zeros_like(z, np.int32)
+        return Case(c, x, s, z)
+
+    def ask(self, case: Case) -> Array:
+        """The backend's answer."""
+        return self.caller(case)
+
+    def expect(self, case: Case) -> Array:
+        """The backend's answer, compared with the reference."""
+        actual = self.ask(case)
+        self.answers.append(Answer(case, actual))
+        return self.compare(case, evaluation_of(self.profile, case), actual)
+
+    def compare(self, case: Case, expected: Array, actual: Array, *, own: bool = False) -> Array:
+        """Count what differs between two arrays, codes or reals by the case's operation."""
+        codes = case.configuration.operation == "quantize"
+        comparison = (compare_codes if codes else compare_reals)(np.broadcast_to(expected, actual.shape), actual)
+        self.points += comparison.points
+        self.unit = comparison.unit
+        if comparison.differing:
+            if _is_poison(actual, comparison.where):
+                msg = f"stale output: {comparison.differing} of {actual.size} elements were never written"
+                raise Fault(msg)
+            self.differing += comparison.differing
+            self.steps = max(self.steps, comparison.steps)
+            self.findings.append(Finding(case, np.array(expected), np.array(actual), comparison, own))
+        return actual
+
+    def explore(self, strategy: SearchStrategy[Any], body: Callable[[Any], None]) -> None:
+        """Run ``body`` on configurations that Hypothesis draws, and shrink the first that differs."""
+        unsupported: list[str] = []
+        ran = 0
+
+        def attempt(drawn: Any) -> None:
+            nonlocal ran
+            before = self.differing
+            try:
+                body(drawn)
+            except Unsupported as reason:
+                unsupported.append(str(reason))
+                return
+            ran += 1
+            if self.differing > before:
+                raise _Differs
+
+        settings = hypothesis.settings(
+            max_examples=self.volume.examples,
+            database=None,
+            deadline=None,
+            derandomize=False,
+            phases=(hypothesis.Phase.generate, hypothesis.Phase.shrink),
+            suppress_health_check=list(hypothesis.HealthCheck),
+            report_multiple_bugs=False,
+            verbosity=hypothesis.Verbosity.quiet,
+        )
+        run = hypothesis.seed(self.seed)(settings(hypothesis.given(strategy)(attempt)))
+        try:
+            run()
+        except _Differs:
+            self.minimal_last = True
+        except hypothesis.errors.Flaky:
+            msg = "not deterministic: the same call differed once and not again"
+            raise Fault(msg) from None
+        if not ran:
+            raise Unsupported(unsupported[0] if unsupported else "no configuration fits")
+
+
+def _is_poison(actual: Array, where: Array) -> bool:
+    """Whether everything that differs is memory that the backend never wrote."""
+    wrong = np.ascontiguousarray(actual).ravel()[where]
+    return bool((wrong.view(np.uint8) == POISON).all())

@@ -1,0 +1,189 @@
+"""Witnesses: of all points that differ the simplest one, cut down to the smallest call that still shows it."""
+
+import contextlib
+import inspect
+from collections.abc import Sequence
+from dataclasses import replace
+from fractions import Fraction
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+import numpy.typing as npt
+
+from halfeven.conformance.arrays import signed_bits
+from halfeven.conformance.backends.protocol import Backend, Unsupported
+from halfeven.conformance.call import Caller, Crash, Fault
+from halfeven.conformance.compare import compare_codes, compare_reals
+from halfeven.conformance.configuration import Case
+from halfeven.conformance.explain import evaluation_of, flat
+from halfeven.conformance.report.model import Witness
+from halfeven.reference import exact
+from halfeven.reference.profiles import PROFILES
+
+Array = npt.NDArray[Any]
+
+__all__ = ["hexadecimal", "witness"]
+
+# A vector kernel may treat the element in a full vector otherwise than the one left over.
+_COPIES = (1, 64)
+_SPELL_OUT = 64
+
+
+def witness(backend: Backend, case: Case, expected: Array, actual: Array, where: Sequence[int] | Array) -> Witness:
+    """The witness of a call in which the points ``where`` (flat indices) differ."""
+    elements = flat(case)
+    values, wanted = np.ascontiguousarray(actual).ravel(), np.broadcast_to(expected, actual.shape).ravel()
+    index = min(where[:4096], key=lambda i: _simplicity(elements, int(i)))
+    x, scale, zero = (a[index] for a in (elements.x, elements.scale, elements.zero))
+    small, found = _smallest(backend, elements, int(index))
+    quotient, to_tie = _exact(case, x, scale)
+    c = case.configuration
+    coordinates = tuple(int(j) for j in np.unravel_index(index, case.x.shape))
+    call = f"element {coordinates} of shape {case.x.shape}, {c}, blocks {c.block_size or 'none'}"
+    return Witness(
+        x=hexadecimal(x),
+        scale=hexadecimal(scale),
+        zero=hexadecimal(zero) if len(PROFILES[backend.profile].parameters) > 1 else "none",
+        expected=hexadecimal(wanted[index]),
+        actual=hexadecimal(values[index]),
+        quotient=quotient,
+        to_tie=to_tie,
+        where=call,
+        script=_script(backend, small if found else case, wanted[index]) if found or case.x.size <= _SPELL_OUT else "",
+        reproduced=found,
+    )
+
+
+def hexadecimal(value: Any) -> str:
+    """``0x3f000000 (0.5)`` for a float, the number itself for an integer."""
+    a = np.asarray(value)
+    if a.dtype.kind in "iu":
+        return str(int(a))
+    bits = int(signed_bits(a)) & (2 ** (8 * a.dtype.itemsize) - 1)
+    return f"0x{bits:0{2 * a.dtype.itemsize}x} ({float(a)!r})"
+
+
+def _simplicity(elements: Case, i: int) -> tuple[float, float, int]:
+    """Points with a round scale, a small zero point and a small quotient are the easiest to follow."""
+    x, scale, zero = float(elements.x[i]), float(elements.scale[i]), float(elements.zero[i])
+    if not np.isfinite(x):
+        return np.inf, 0.0, 0
+    ratio = abs(x / scale) if scale else abs(x)
+    return ratio + abs(zero), scale, len(repr(x))
+
+
+def _smallest(backend: Backend, elements: Case, index: int) -> tuple[Case, bool]:
+    """The element alone, then in a full vector, per tensor or in one channel; and whether it still differs."""
+    caller = Caller(backend)
+    c = elements.configuration
+    for copies in _COPIES:
+        per_tensor = "tensor" in backend.granularities
+        shape = (copies,) if per_tensor else (1, copies)
+        x, scale, zero = (np.array(a[index : index + 1]) for a in (elements.x, elements.scale, elements.zero))
+        alone = Case(
+            replace(
+                c,
+                shape=shape,
+                block_size=None if per_tensor else shape,
+                granularity="tensor" if per_tensor else backend.granularities[0],
+                layout="contiguous",
+            ),
+            np.full(shape, x[0], x.dtype),
+            scale[0] if per_tensor else scale.reshape(1, 1),
+            zero[0] if per_tensor else zero.reshape(1, 1),
+        )
+        alone = replace(alone, scale=np.asarray(alone.scale), zero=np.asarray(alone.zero))
+        with contextlib.suppress(Crash, Fault, Unsupported):
+            answer = caller(alone)
+            expected = evaluation_of(PROFILES[backend.profile], alone)
+            compare = compare_codes if c.operation == "quantize" else compare_reals
+            if compare(np.broadcast_to(expected, answer.shape), answer).differing:
+                return alone, True
+    return elements, False
+
+
+def _exact(case: Case, x: Any, scale: Any) -> tuple[str, str]:
+    """The exact x / scale and its distance to the nearest tie; empty where there is none to speak of."""
+    operation, parameter = case.configuration.operation, float(scale)
+    if operation == "dequantize" or not np.isfinite(float(x)) or not np.isfinite(parameter) or not parameter:
+        return "", ""
+    quotient = exact.quotient(float(x), parameter)
+    return _fraction(quotient), _fraction(exact.distance_to_tie(float(x), parameter))
+
+
+def _fraction(value: Fraction) -> str:
+    text = str(value)
+    return f"{text} ({float(value)!r})" if "/" in text and abs(value) < Fraction(2) ** 1000 else text
+
+
+def _script(backend: Backend, case: Case, wanted: Any) -> str:
+    """Python source that shows the difference with NumPy and the target alone."""
+    c, profile = case.configuration, PROFILES[backend.profile]
+    names = ["q" if c.operation == "dequantize" else "x", *profile.parameters]
+    arrays = dict(zip(names, (case.x, case.scale, case.zero), strict=False))
+    imports, expression = _target(backend, case, names)
+    lines = ["import numpy as np"]
+    if any(a.dtype == ml_dtypes.bfloat16 for a in arrays.values()):
+        lines.append("import ml_dtypes")
+    lines += [line for line in imports.splitlines() if line not in lines]
+    lines += [f"{name} = {_literal(a)}" for name, a in arrays.items()]
+    if c.operation != "dequantize":
+        lines.append(f"qmin, qmax = {c.grid.qmin}, {c.grid.qmax}")
+    formula = profile.numpy[c.operation]
+    if _formula_gives(formula, arrays, case, wanted):
+        lines.append(f"expected = {formula}")
+    else:
+        lines.append(
+            f"expected = {float(wanted)!r}  # {hexadecimal(wanted)}: the reference, in its own wider arithmetic"
+        )
+    if backend.array == "torch":
+        lines += [f"{name} = {_tensor(name, a)}" for name, a in arrays.items()]
+    return "\n".join([*lines, f"actual = {expression}", "print(expected, actual)"])
+
+
+def _target(backend: Backend, case: Case, names: list[str]) -> tuple[str, str]:
+    c = case.configuration
+    if backend.script is not None:
+        return backend.script(
+            c.operation, qmin=c.grid.qmin, qmax=c.grid.qmax, block_size=c.block_size, shape=case.x.shape
+        )
+    function = backend.operations[c.operation]
+    owner = getattr(function, "__self__", None)
+    name = type(owner).__name__ if owner is not None else getattr(function, "__name__", "function")
+    home = inspect.getmodule(function)
+    called = f"{name}().{c.operation}" if owner is not None else name
+    keywords = Caller(backend).keywords(c)
+    keywords.pop("dtype", None)
+    passed = ", ".join([*names, *(f"{key}={value}" for key, value in keywords.items() if value is not None)])
+    torch = "import torch\n" if backend.array == "torch" else ""
+    return f"{torch}from {home.__name__ if home else '__main__'} import {name}", f"{called}({passed})"
+
+
+def _formula_gives(formula: str, arrays: dict[str, Array], case: Case, wanted: Any) -> bool:
+    grid = case.configuration.grid
+    scope = {"np": np, **arrays, "qmin": grid.qmin, "qmax": grid.qmax}
+    with np.errstate(all="ignore"), contextlib.suppress(Exception):
+        value = np.asarray(eval(formula, scope)).ravel()[0]  # noqa: S307 - the formula is the profile's own text
+        both_nan = bool(np.isnan(value) and np.isnan(wanted))
+        return both_nan or (float(value) == float(wanted) and np.signbit(value) == np.signbit(wanted))
+    return False
+
+
+def _literal(a: Array) -> str:
+    if a.dtype.kind in "iu":
+        return f"np.array({a.tolist()}, np.{a.dtype.name})"
+    unsigned = a.view(f"uint{8 * a.dtype.itemsize}")
+    dtype = "ml_dtypes.bfloat16" if a.dtype == ml_dtypes.bfloat16 else f"np.{a.dtype.name}"
+    if a.size > 1 and (unsigned == unsigned.flat[0]).all():
+        return f"np.full({a.shape}, {hex(int(unsigned.flat[0]))}, np.{unsigned.dtype.name}).view({dtype})"
+    digits = np.array2string(unsigned, separator=", ", formatter={"int": hex}, threshold=10**6, max_line_width=10**6)
+    digits = digits.replace("\n", "")
+    values = a.astype(np.float64).ravel()[:4].tolist()
+    return f"np.array({digits}, np.{unsigned.dtype.name}).view({dtype})  # {', '.join(map(repr, values))}"
+
+
+def _tensor(name: str, a: Array) -> str:
+    if a.dtype == ml_dtypes.bfloat16:
+        return f"torch.from_numpy({name}.view(np.int16)).view(torch.bfloat16)"
+    return f"torch.from_numpy({name})"

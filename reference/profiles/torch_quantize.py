@@ -1,0 +1,131 @@
+"""torch: ``quantize_per_tensor`` and ``quantize_per_channel``, and ``dequantize`` of their results."""
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from halfeven.reference.blocks import BlockSize, per_channel, per_element
+from halfeven.reference.catalogue import AsComputed, formula
+from halfeven.reference.grid import Grid
+from halfeven.reference.model import EvaluationModel
+from halfeven.reference.profiles.profile import Array, Profile, along_axis, integers
+
+__all__ = ["TORCH_QUANTIZE", "TORCH_QUANTIZE_2_13", "dequantize", "quantize_per_channel", "quantize_per_tensor"]
+
+MODEL = EvaluationModel(zero_point="before-rounding")
+
+
+@formula(
+    "torch.quantize",
+    equation=r"q = \mathrm{clamp}(\lceil x / s + z \rfloor,\ q_{min},\ q_{max})",
+    basis=AsComputed(dtype="float32"),
+    # The functions' own texts give no equation; the one of the module that imitates them stands here.
+    source="torch.quantize_per_tensor, torch.quantize_per_channel; torch.ao.quantization.FakeQuantize",
+)
+def quantize(x: Array, scale: Array, zero_point: Array, grid: Grid, block_size: BlockSize | None = None) -> Array:
+    """Codes of ``x`` as floats; the zero point is added to the quotient, before the rounding."""
+    t = x.dtype
+    with np.errstate(all="ignore"):
+        s = per_element(scale, x.shape, block_size).astype(t)
+        z = per_element(zero_point, x.shape, block_size).astype(t)
+        qmin, qmax = np.asarray(grid.qmin, t), np.asarray(grid.qmax, t)
+        q = np.rint(x / s + z)
+        return np.where(q < qmin, qmin, np.where(q > qmax, qmax, q))
+
+
+@formula(
+    "torch.dequantize",
+    equation=r"\hat x = (q - z) * s",
+    basis=AsComputed(dtype="float32"),
+    source="torch.dequantize; torch.ao.quantization.FakeQuantize",
+)
+def dequantize(
+    q: Array, scale: Array, zero_point: Array, _grid: Grid, dtype: "np.dtype[Any]", block_size: BlockSize | None = None
+) -> Array:
+    """Reals of the codes ``q`` in ``dtype``."""
+    with np.errstate(all="ignore"):
+        s = per_element(scale, q.shape, block_size).astype(dtype)
+        z = per_element(zero_point, q.shape, block_size).astype(dtype)
+        reals: Array = (q.astype(dtype) - z) * s
+    return reals
+
+
+TORCH_QUANTIZE = Profile(
+    name="torch.quantize",
+    title="clamp(round(x / s + zero_point), qmin, qmax); (q - zero_point) * s",
+    source="torch: torch.quantize_per_tensor, torch.quantize_per_channel; torch.ao.quantization.FakeQuantize",
+    model=MODEL,
+    bits=(8, 8),
+    # The third type, qint32, is left out: no float32 holds its codes.
+    grids=(Grid(-128, 127), Grid(0, 255)),
+    numpy={
+        "quantize": "np.clip(np.rint(x / scale + np.float32(zero_point)), qmin, qmax)",
+        "dequantize": "(np.float32(q) - np.float32(zero_point)) * scale",
+    },
+    transcriptions={"quantize": quantize, "dequantize": dequantize},
+)
+
+TORCH_QUANTIZE_2_13 = replace(
+    TORCH_QUANTIZE,
+    name="torch.quantize@2.13",
+    title="clamp(round(fma(x, 1 / s, zero_point)), qmin, qmax), and the code of NaN is qmax; (q - zero_point) * s",
+    source="torch 2.13.0, quantize_per_tensor measured on the CPU",
+    model=replace(MODEL, division="reciprocal", zero_point="fused", nan="qmax"),
+    numpy={
+        # float64 holds the product exactly and rounds the sum once; float32 after it shows only in rare double ties.
+        "quantize": (
+            "np.clip(np.rint(np.nan_to_num(np.float32(np.float64(x) * (1 / scale) + np.float64(zero_point)),"
+            " nan=np.inf, posinf=np.inf, neginf=-np.inf)), qmin, qmax)"
+        ),
+        "dequantize": "(np.float32(q) - np.float32(zero_point)) * scale",
+    },
+    transcriptions={},
+)
+
+_GRIDS = {"quint8": Grid(0, 255), "qint8": Grid(-128, 127)}
+
+
+# The documented signatures; the result is the integers that ``int_repr`` shows.
+
+
+def quantize_per_tensor(
+    input: Array,  # noqa: A002 - the document's own word
+    scale: float | Array,
+    zero_point: int | Array,
+    dtype: str,
+) -> Array:
+    """Codes of ``input`` with one scale and one zero point, as the integers of ``dtype``, quint8 or qint8.
+
+    Raises:
+        ValueError: another ``dtype``, or ``input`` holds NaN.
+    """
+    s, z = np.asarray(scale, np.float32).reshape(()), np.asarray(zero_point, np.int32).reshape(())
+    grid = _grid(dtype)
+    return integers(quantize(input, s, z, grid), str(grid))
+
+
+def quantize_per_channel(
+    input: Array,  # noqa: A002 - the document's own word
+    scales: Array,
+    zero_points: Array,
+    axis: int,
+    dtype: str,
+) -> Array:
+    """Codes of ``input`` with one scale and one zero point per index along ``axis``; errors as per tensor.
+
+    Raises:
+        ValueError: ``axis`` is outside [-D, D), or the parameters are not as many as the channels.
+    """
+    s, z = (along_axis(p, input.shape, axis) for p in (scales, zero_points))
+    grid = _grid(dtype)
+    as_dtype: npt.DTypeLike = str(grid)
+    return integers(quantize(input, s, z, grid, per_channel(input.shape, axis)), as_dtype)
+
+
+def _grid(dtype: str) -> Grid:
+    if dtype not in _GRIDS:
+        msg = f"dtype={dtype!r} is not accepted: give one of {', '.join(_GRIDS)}"
+        raise ValueError(msg)
+    return _GRIDS[dtype]

@@ -1,0 +1,176 @@
+"""torchao: ``quant_primitives`` in the INT zero-point domain. Real per code, x̂ = (q - zero_point) * scale."""
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from halfeven.reference.blocks import BlockSize, parameter_shape, per_element
+from halfeven.reference.catalogue import AsComputed, formula
+from halfeven.reference.grid import Grid
+from halfeven.reference.model import EvaluationModel
+from halfeven.reference.profiles.profile import Array, Profile, integers
+
+__all__ = ["TORCHAO", "TORCHAO_0_18", "dequantize_affine", "fake_quantize_affine", "quantize_affine"]
+
+MODEL = EvaluationModel(compute="promoted", product="promoted")
+
+_BASIS = AsComputed(dtype="the one that the input and the scale promote to")
+
+
+@formula(
+    "torchao.quantize_affine",
+    equation=r"q = \mathrm{clamp}(\lceil x / s \rfloor + z,\ q_{min},\ q_{max})",
+    basis=_BASIS,
+    source="torchao.quantization.quant_primitives.quantize_affine, ZeroPointDomain.INT",
+)
+def quantize(x: Array, scale: Array, zero_point: Array, grid: Grid, block_size: BlockSize | None = None) -> Array:
+    """Codes of ``x`` as floats: the quotient becomes an integer, to which the integer zero point is added."""
+    t = np.promote_types(x.dtype, scale.dtype)
+    with np.errstate(all="ignore"):
+        s = per_element(scale, x.shape, block_size).astype(t)
+        z = per_element(zero_point, x.shape, block_size).astype(t)
+        qmin, qmax = np.asarray(grid.qmin, t), np.asarray(grid.qmax, t)
+        q = np.rint(x.astype(t) / s) + z
+        return np.where(q < qmin, qmin, np.where(q > qmax, qmax, q))
+
+
+@formula(
+    "torchao.dequantize_affine",
+    equation=r"\hat x = (q - z) * s",
+    basis=AsComputed(dtype="the output's for the difference, its promotion with the scale's for the product"),
+    source="torchao.quantization.quant_primitives.dequantize_affine, ZeroPointDomain.INT",
+)
+def dequantize(
+    q: Array, scale: Array, zero_point: Array, _grid: Grid, dtype: "np.dtype[Any]", block_size: BlockSize | None = None
+) -> Array:
+    """Reals of the codes ``q`` in ``dtype``: the difference is held in it, the product in the wider of it and the scale."""
+    wide = np.promote_types(dtype, scale.dtype)
+    with np.errstate(all="ignore"):
+        s = per_element(scale, q.shape, block_size).astype(wide)
+        z = per_element(zero_point, q.shape, block_size).astype(dtype)
+        reals: Array = ((q.astype(dtype) - z).astype(wide) * s).astype(dtype)
+    return reals
+
+
+@formula(
+    "torchao.fake_quantize_affine",
+    equation=r"\hat x = (\mathrm{clamp}(\lceil x / s \rfloor + z,\ q_{min},\ q_{max}) - z) * s",
+    basis=_BASIS,
+    source="torchao.quantization.quant_primitives.fake_quantize_affine, ZeroPointDomain.INT",
+)
+def fake_quantize(x: Array, scale: Array, zero_point: Array, grid: Grid, block_size: BlockSize | None = None) -> Array:
+    """``x`` on the grid, in ``x.dtype``; rounded to it at the end."""
+    t = np.promote_types(x.dtype, scale.dtype)
+    with np.errstate(all="ignore"):
+        s = per_element(scale, x.shape, block_size).astype(t)
+        z = per_element(zero_point, x.shape, block_size).astype(t)
+        qmin, qmax = np.asarray(grid.qmin, t), np.asarray(grid.qmax, t)
+        q = np.rint(x.astype(t) / s) + z
+        q = np.where(q < qmin, qmin, np.where(q > qmax, qmax, q))
+        reals: Array = ((q - z) * s).astype(x.dtype)
+    return reals
+
+
+TORCHAO = Profile(
+    name="torchao",
+    title="clamp(round(x / s) + zero_point, qmin, qmax); (q - zero_point) * s",
+    source="torchao: torchao.quantization.quant_primitives, ZeroPointDomain.INT",
+    model=MODEL,
+    dtypes=("float32", "float16", "bfloat16"),
+    numpy={
+        "quantize": "np.clip(np.rint(x / scale) + np.float32(zero_point), qmin, qmax)",
+        "dequantize": "(np.float32(q) - np.float32(zero_point)) * scale",
+        "fake_quantize": (
+            "(np.clip(np.rint(x / scale) + np.float32(zero_point), qmin, qmax) - np.float32(zero_point)) * scale"
+        ),
+    },
+    transcriptions={"quantize": quantize, "dequantize": dequantize, "fake_quantize": fake_quantize},
+)
+
+TORCHAO_0_18 = replace(
+    TORCHAO,
+    name="torchao@0.18",
+    title="clamp(round(x * (1 / s)) + zero_point, qmin, qmax); (q - zero_point) * s",
+    source="torchao 0.18.0, measured on the CPU",
+    model=replace(MODEL, division="reciprocal"),
+    numpy={
+        "quantize": "np.clip(np.rint(x * (1 / scale)) + np.float32(zero_point), qmin, qmax)",
+        "dequantize": "(np.float32(q) - np.float32(zero_point)) * scale",
+        "fake_quantize": (
+            "(np.clip(np.rint(x * (1 / scale)) + np.float32(zero_point), qmin, qmax) - np.float32(zero_point)) * scale"
+        ),
+    },
+    transcriptions={},
+)
+
+
+# The documented signatures. Scales and zero points have one entry per block, in any shape of that many.
+
+
+def quantize_affine(
+    input: Array,  # noqa: A002 - the document's own word
+    block_size: BlockSize,
+    scale: Array,
+    zero_point: Array,
+    output_dtype: npt.DTypeLike,
+    quant_min: int | None = None,
+    quant_max: int | None = None,
+) -> Array:
+    """Codes of ``input`` as ``output_dtype``, whose range is the grid where ``quant_min`` and ``quant_max`` are absent.
+
+    Raises:
+        TypeError: ``output_dtype`` is not an integer dtype.
+        ValueError: the grid leaves that dtype's range, ``input`` holds NaN, or the parameters do not fit the blocks.
+    """
+    s, z = _shaped(input, block_size, scale, zero_point)
+    return integers(quantize(input, s, z, _grid(output_dtype, quant_min, quant_max), block_size), output_dtype)
+
+
+def dequantize_affine(
+    input: Array,  # noqa: A002 - the document's own word
+    block_size: BlockSize,
+    scale: Array,
+    zero_point: Array,
+    input_dtype: npt.DTypeLike,
+    quant_min: int | None = None,
+    quant_max: int | None = None,
+    *,
+    output_dtype: npt.DTypeLike = np.float32,
+) -> Array:
+    """Reals of the codes ``input`` as ``output_dtype``; errors as in ``quantize_affine``."""
+    s, z = _shaped(input, block_size, scale, zero_point)
+    return dequantize(input, s, z, _grid(input_dtype, quant_min, quant_max), np.dtype(output_dtype), block_size)
+
+
+def fake_quantize_affine(
+    input: Array,  # noqa: A002 - the document's own word
+    block_size: BlockSize,
+    scale: Array,
+    zero_point: Array,
+    quant_dtype: npt.DTypeLike,
+    quant_min: int | None = None,
+    quant_max: int | None = None,
+) -> Array:
+    """``input`` on the grid of ``quant_dtype``, in its own dtype; errors as in ``quantize_affine``."""
+    s, z = _shaped(input, block_size, scale, zero_point)
+    return fake_quantize(input, s, z, _grid(quant_dtype, quant_min, quant_max), block_size)
+
+
+def _shaped(x: Array, block_size: BlockSize, scale: Array, zero_point: Array) -> tuple[Array, Array]:
+    shape = parameter_shape(x.shape, block_size)
+    for name, parameter in (("scale", scale), ("zero_point", zero_point)):
+        if parameter.size != np.prod(shape, dtype=int):
+            msg = f"{name} of shape {parameter.shape} is not accepted: blocks of {block_size} need {shape}"
+            raise ValueError(msg)
+    return scale.reshape(shape), zero_point.reshape(shape)
+
+
+def _grid(dtype: npt.DTypeLike, quant_min: int | None, quant_max: int | None) -> Grid:
+    whole = Grid.from_dtype(dtype)
+    grid = Grid(whole.qmin if quant_min is None else quant_min, whole.qmax if quant_max is None else quant_max)
+    if grid.qmin not in whole or grid.qmax not in whole:
+        msg = f"quant_min={grid.qmin}, quant_max={grid.qmax} is not accepted: {np.dtype(dtype).name} holds {whole}"
+        raise ValueError(msg)
+    return grid

@@ -1,0 +1,210 @@
+"""The rules of the house, each a function that lists what breaks it, and each tried on something that breaks it."""
+
+import ast
+import importlib.util
+import re
+import sys
+import tomllib
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+PACKAGES = ("reference", "optimized", "conformance")
+LONGEST = 500
+BASE = {"hypothesis", "jsonschema", "ml_dtypes", "numpy", "pytest", "tabulate", "torch", "xdist"}
+# What each package may import beside the standard library; vendor libraries only where they are adapted.
+ALLOWED = {
+    "reference": {"numpy", "ml_dtypes", "halfeven.reference"},
+    "optimized": {"torch", "halfeven.optimized"},
+    "conformance": BASE | {"halfeven"},
+}
+VENDORS = {"torchao", "onnx", "onnxruntime", "aimet_torch", "modelopt", "compressed_tensors", "brevitas"}
+PYPROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+
+
+def sources(*folders: str) -> Iterator[Path]:
+    for folder in folders:
+        yield from sorted(p for p in (ROOT / folder).rglob("*.py") if not any(d.startswith(".") for d in p.parts))
+
+
+def imported(tree: ast.AST) -> Iterator[str]:
+    for node in ast.walk(tree):
+        match node:
+            case ast.Import(names=names):
+                yield from (alias.name for alias in names)
+            case ast.ImportFrom(module=module, level=0):
+                yield from (f"{module}.{alias.name}" for alias in node.names)
+            case ast.ImportFrom():
+                yield "." * node.level + (node.module or "")
+
+
+def forbidden_imports(path: Path, text: str) -> list[str]:
+    package = path.parts[0]
+    allowed = set(ALLOWED[package])
+    if path.parts[:2] == ("conformance", "backends"):
+        allowed |= VENDORS | {"torchvision"}
+    return [
+        name
+        for name in imported(ast.parse(text))
+        if name.split(".")[0] not in sys.stdlib_module_names
+        and not any(name == a or name.startswith(a + ".") for a in allowed)
+    ]
+
+
+def exports(tree: ast.Module) -> list[str] | None:
+    for node in tree.body:
+        match node:
+            case (
+                ast.Assign(targets=[ast.Name(id="__all__")], value=value)
+                | ast.AnnAssign(target=ast.Name(id="__all__"), value=ast.expr() as value)
+            ):
+                return [str(name) for name in ast.literal_eval(value)]
+    return None
+
+
+def defined(tree: ast.Module) -> set[str]:
+    names = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)}
+    for node in ast.walk(tree):
+        match node:
+            case ast.FunctionDef(name=name) | ast.ClassDef(name=name):
+                names.add(name)
+            case ast.Import() | ast.ImportFrom():
+                names |= {alias.asname or alias.name for alias in node.names}
+    return names
+
+
+def wrong_exports(text: str) -> list[str]:
+    tree = ast.parse(text)
+    if all(isinstance(node, ast.Expr) for node in tree.body):
+        return []  # a docstring has nothing to export
+    names = exports(tree)
+    return ["no __all__"] if names is None else sorted(set(names) - defined(tree))
+
+
+def without_docstring(text: str) -> list[str]:
+    found = []
+    for node in ast.parse(text).body:
+        if not isinstance(node, ast.FunctionDef | ast.ClassDef) or node.name.startswith("_"):
+            continue
+        members = [node, *(node.body if isinstance(node, ast.ClassDef) else ())]
+        found += [
+            m.name
+            for m in members
+            if isinstance(m, ast.FunctionDef | ast.ClassDef)
+            and not m.name.startswith("_")
+            and not any("overload" in ast.unparse(d) for d in m.decorator_list)  # the implementation speaks for all
+            and ast.get_docstring(m) is None
+        ]
+    return found
+
+
+def unlisted_packages(listed: list[str], files: list[Path]) -> set[str]:
+    return set(listed) ^ {".".join(("halfeven", *path.parent.parts)) for path in files}
+
+
+def unexplained(requirements: list[str], document: str) -> list[str]:
+    names = [re.split(r"[^A-Za-z0-9_.-]", r)[0] for r in requirements]
+    return [name for name in names if f"| `{name}` |" not in document]
+
+
+ALL_SOURCES = [p.relative_to(ROOT) for p in sources(*PACKAGES)]
+
+
+def test_there_are_sources() -> None:
+    assert {p.parts[0] for p in ALL_SOURCES} == set(PACKAGES)
+
+
+@pytest.mark.parametrize("path", ALL_SOURCES, ids=str)
+def test_module_keeps_the_rules(path: Path) -> None:
+    text = (ROOT / path).read_text(encoding="utf-8")
+    assert forbidden_imports(path, text) == []
+    assert wrong_exports(text) == []
+    assert without_docstring(text) == []
+
+
+def test_no_file_is_longer_than_500_lines() -> None:
+    files = [*sources(*PACKAGES, "tests", "benchmarks", "tools"), *ROOT.glob("*.md"), *ROOT.glob("docs/*.md")]
+    assert files
+    lengths = {str(p.relative_to(ROOT)): len(p.read_text(encoding="utf-8").splitlines()) for p in files}
+    assert {name: n for name, n in lengths.items() if n > LONGEST} == {}
+
+
+def test_pyproject_lists_every_package() -> None:
+    assert unlisted_packages(PYPROJECT["tool"]["setuptools"]["packages"], ALL_SOURCES) == set()
+
+
+def test_every_dependency_has_its_reason() -> None:
+    project = PYPROJECT["project"]
+    names = [*project["dependencies"], *(r for extra in project["optional-dependencies"].values() for r in extra)]
+    assert unexplained(names, (ROOT / "docs/dependencies.md").read_text(encoding="utf-8")) == []
+
+
+@pytest.mark.parametrize("package", PACKAGES)
+def test_what_is_tested_is_what_is_in_the_tree(package: str) -> None:
+    """The installed package holds every file of the tree, data files too, with the same bytes."""
+    spec = importlib.util.find_spec(f"halfeven.{package}")
+    assert spec is not None
+    assert spec.origin is not None
+    installed = Path(spec.origin).parent
+    kinds = {".py", ".toml", ".json", ".ini", ".typed"}
+    files = [p for p in (ROOT / package).rglob("*") if p.suffix in kinds]
+    assert len(files) > 1
+    stale = [
+        str(p.relative_to(ROOT))
+        for p in files
+        if not (twin := installed / p.relative_to(ROOT / package)).exists() or twin.read_bytes() != p.read_bytes()
+    ]
+    assert stale == []
+
+
+@pytest.mark.parametrize(
+    ("path", "text", "found"),
+    [
+        ("reference/a.py", "import torch", ["torch"]),
+        ("reference/a.py", "def f():\n    from halfeven.conformance import check", ["halfeven.conformance.check"]),
+        ("reference/a.py", "from halfeven import optimized", ["halfeven.optimized"]),
+        ("reference/a.py", "from . import grid", ["."]),
+        ("reference/a.py", "import numpy as np, ml_dtypes, fractions\nfrom halfeven.reference import grid", []),
+        ("optimized/a.py", "from halfeven.reference.grid import Grid", ["halfeven.reference.grid.Grid"]),
+        ("optimized/a.py", "import numpy", ["numpy"]),
+        ("optimized/a.py", "from torch import Tensor", []),
+        ("conformance/checks/a.py", "import torchao", ["torchao"]),
+        ("conformance/backends/a.py", "import torchao", []),
+    ],
+)
+def test_import_rule_finds_what_breaks_it(path: str, text: str, found: list[str]) -> None:
+    assert forbidden_imports(Path(path), text) == found
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ('"""Doc."""', []),
+        ("x = 1", ["no __all__"]),
+        ('__all__ = ["f", "g"]\ndef f(): ...', ["g"]),
+        ('__all__: list[str] = ["x"]\nfrom a import b as x', []),
+    ],
+)
+def test_export_rule_finds_what_breaks_it(text: str, found: list[str]) -> None:
+    assert wrong_exports(text) == found
+
+
+def test_other_rules_find_what_breaks_them() -> None:
+    text = """
+@overload
+def f(x: int): ...
+def f(x): ...
+def _g(): ...
+class C:
+    'Doc.'
+    def m(self): ...
+    def _p(self): ...
+"""
+    assert without_docstring(text) == ["f", "m"]
+    assert unlisted_packages(["halfeven.a", "halfeven.gone"], [Path("a/x.py"), Path("a/b/x.py")]) == {
+        "halfeven.gone",
+        "halfeven.a.b",
+    }
+    assert unexplained(["numpy>=2", "pytest-xdist>=3.6"], "| `numpy` | arrays |") == ["pytest-xdist"]
