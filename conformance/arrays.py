@@ -55,8 +55,13 @@ def from_backend(value: Any) -> Array:
 
 
 def code_dtype(grid: Grid) -> np.dtype[Any]:
-    """The smallest of int8, uint8, int16, uint16, int32, uint32 that holds the grid."""
-    for name in ("int8", "uint8", "int16", "uint16", "int32", "uint32"):
+    """The smallest signed type that holds the grid, or unsigned type where no code is negative.
+
+    Raises:
+        ValueError: 32 bits do not hold it.
+    """
+    kind = "int" if grid.qmin < 0 else "uint"
+    for name in (f"{kind}{bits}" for bits in (8, 16, 32)):
         info = np.iinfo(name)
         if info.min <= grid.qmin and grid.qmax <= info.max:
             return np.dtype(name)

@@ -7,7 +7,6 @@ call before is kept and looked at again, so that a buffer handed out twice shows
 
 import inspect
 import traceback
-import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import lru_cache
@@ -96,14 +95,13 @@ class Caller:
 
     def _answer(self, c: Configuration, arguments: list[Any]) -> Array:
         keywords = self.keywords(c)
-        # Written and freed: an allocator hands the same memory to a result that nothing is written into.
+        # Written and freed: an allocator mostly hands the same memory to a result that nothing is written into, so
+        # that what was there before, such as the right answer to the call before, is not taken for an answer.
         size = max(int(np.prod(c.shape)), 1) * DTYPES[c.dtype].itemsize
-        poison = [np.full(size, POISON, np.uint8), torch.full((size,), POISON, dtype=torch.uint8)]
+        poison = [np.full(size, POISON, np.uint8), *(torch.full((size,), POISON, dtype=torch.uint8) for _ in "ab")]
         del poison
         try:
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore")
-                value = self.backend.operations[c.operation](*arguments, **keywords)
+            value = self.backend.operations[c.operation](*arguments, **keywords)
         except Unsupported:
             raise
         except Exception:  # noqa: BLE001 - whatever the backend raises is its outcome

@@ -10,19 +10,20 @@ from pathlib import Path
 __all__ = ["main"]
 
 CONFORMS, DIFFERS, USAGE = 0, 1, 2
+_AFTER = "What follows -- goes to pytest: halfeven run torch -- -k int8"
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command; the exit status says what came of it."""
     given = list(sys.argv[1:] if arguments is None else arguments)
-    options, extra = _parser().parse_known_args(given)
-    if extra and (options.command != "run" or extra[0] != "--"):
-        # argparse would take part of an option for another; say instead what there is.
-        return _usage(f"option {extra[0]!r} is not known{_nearest_option(options.command, extra[0])}")
+    split = given.index("--") if "--" in given else len(given)
+    options, unknown = _parser().parse_known_args(given[:split])
+    if unknown:  # argparse would only say that it does not know it
+        return _usage(f"option {unknown[0]!r} is not known{_nearest_option(options.command, unknown[0])}")
     try:
         match options.command:
             case "run":
-                return _run(options, extra[1:], given)
+                return _run(options, given[split + 1 :], given)
             case "list":
                 return _list(options)
             case _:
@@ -32,7 +33,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser("halfeven", description=__doc__, allow_abbrev=False)
+    parser = argparse.ArgumentParser("halfeven", description=__doc__, allow_abbrev=False, epilog=_AFTER)
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
     run = commands.add_parser("run", help="try backends against their profiles, and write a report", allow_abbrev=False)
     run.add_argument("backends", nargs="*", metavar="BACKEND", help="names, groups or pkg.mod:attr (default: default)")

@@ -7,7 +7,6 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-import ml_dtypes
 import numpy as np
 import numpy.typing as npt
 
@@ -33,6 +32,8 @@ class Mutant:
     Attributes:
         model: fields of the evaluation model to replace.
         grid, scale: what the quantizer takes for the grid and the scales that it is given.
+        only: the operations that have the change; empty for all.
+        zero: what the quantizer takes for the zero points that it is given.
         blocks: how a parameter reaches the elements, instead of i_d = floor(j_d / B_d).
         result: what the quantizer returns, from its input and its right result.
     """
@@ -40,6 +41,8 @@ class Mutant:
     model: Mapping[str, str] = field(default_factory=dict)
     grid: Callable[[Grid], Grid] = lambda grid: grid
     scale: Callable[[Array], Array] = lambda scale: scale
+    zero: Callable[[Array], Array] = lambda zero: zero
+    only: tuple[str, ...] = ()
     blocks: Callable[[Array, tuple[int, ...], Any], Array] = per_element
     result: Callable[[Array, Array], Array] = lambda _x, value: value
 
@@ -52,7 +55,9 @@ def backend(name: str, profile: str, dtypes: tuple[str, ...] = ("float32",)) -> 
     """
     mutant = Mutant() if name == "none" else MUTANTS[name]
     p = PROFILES[profile]
-    operations = {o: _operation(p, mutant, o, stale={}) for o in p.numpy}
+    operations = {
+        o: _operation(p, mutant if not mutant.only or o in mutant.only else Mutant(), o, stale={}) for o in p.numpy
+    }
     granularities = ("tensor", "channel", "token", "group", "block")
     return Backend(name, profile, operations, granularities, dtypes, array="numpy")  # type: ignore[arg-type]
 
@@ -64,9 +69,8 @@ def _operation(profile: Profile, mutant: Mutant, operation: str, stale: dict[Any
     model = replace(profile.model, **changed)  # type: ignore[arg-type]
 
     def parameters(shape: tuple[int, ...], scale: Array, zero: Array | None, blocks: Any, grid: Grid) -> list[Array]:
-        given = [profile.model_scale(mutant.scale(scale), grid), np.zeros((), np.int32) if zero is None else zero]
-        if zero is None:
-            given[1] = np.zeros(scale.shape, np.int32)
+        zeros = np.zeros(scale.shape, np.int32) if zero is None else mutant.zero(zero)
+        given = [profile.model_scale(mutant.scale(scale), grid), zeros]
         return [np.broadcast_to(mutant.blocks(a, shape, blocks), shape) for a in given]
 
     def quantize(
@@ -140,13 +144,8 @@ def _overwrite(x: Array, value: Array) -> Array:
     return value
 
 
-def _off_by_one(_x: Array, value: Array) -> Array:
-    return value if value.dtype.kind in "iu" or not value.size else step(value, np.asarray(1))
-
-
 def _other_dtype(_x: Array, value: Array) -> Array:
-    wider = np.float64 if value.dtype in (np.float32, np.float16, ml_dtypes.bfloat16) else np.int64
-    return value.astype(wider)
+    return value.astype(np.float32 if value.dtype == np.float64 else np.float64)
 
 
 def _narrow(grid: Grid) -> Grid:
@@ -181,7 +180,8 @@ MUTANTS: dict[str, Mutant] = {
     "wrong-axis": Mutant(blocks=_wrong_axis),
     "last-partial-block-untouched": Mutant(result=_tail),
     "transposed-layout": Mutant(result=_memory_order),
-    "dequantize-off-by-one": Mutant(result=_off_by_one),
+    "fake-by-reciprocal": Mutant(model={"division": "reciprocal"}, only=("fake_quantize",)),
+    "zero-point-dropped-in-dequantize": Mutant(zero=np.zeros_like, only=("dequantize",)),
     "mutated-input": Mutant(result=_overwrite),
     "wrong-dtype": Mutant(result=_other_dtype),
     "wrong-shape": Mutant(result=_flat),

@@ -55,8 +55,7 @@ class Item:
 
 def plan(backend: Backend, tier: Tier = "quick", seed: int = 0) -> list[Item]:
     """Every item for ``backend``: first the smoke probes, then requirement by requirement."""
-    probes = [_smoke(backend, operation, tier, seed) for operation in backend.operations]
-    return [p for p in probes if p is not None] + list(_items(backend, tier, seed))
+    return list(_items(backend, tier, seed))
 
 
 def grids(backend: Backend, tier: Tier) -> list[Grid]:
@@ -71,7 +70,7 @@ def _items(backend: Backend, tier: Tier, seed: int) -> Iterator[Item]:
     for requirement in requirements(backend.profile):
         for name in requirement.checks:
             check = CHECKS[name]
-            if requirement.operation not in backend.operations or not set(check.needs) <= set(backend.operations):
+            if not {requirement.operation, *requirement.needs} <= set(backend.operations):
                 continue
             for c in _configurations(backend, requirement.operation, check, available):
                 yield Item(backend, requirement, name, c, tier, seed)
@@ -101,14 +100,3 @@ def _one_of_each_sign(available: list[Grid]) -> list[Grid]:
     signed = [g for g in available if g.qmin < 0]
     unsigned = [g for g in available if g.qmin >= 0]
     return signed[:1] + unsigned[:1]
-
-
-def _smoke(backend: Backend, operation: Operation, tier: Tier, seed: int) -> Item | None:
-    text = "The adapter answers at all: identity and constant probes."
-    requirement = Requirement(f"{backend.profile}/{operation}/{SMOKE}", text, "expected", "", (SMOKE,), ())
-    dtypes = [d for d in backend.dtypes if d in PROFILES[backend.profile].dtypes]
-    available = grids(backend, tier)
-    if not dtypes or not available:
-        return None
-    c = Configuration(operation, dtypes[0], available[0], (), backend.granularities[0])
-    return Item(backend, requirement, SMOKE, c, tier, seed)

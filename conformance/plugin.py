@@ -1,7 +1,7 @@
 """The pytest plugin: one item per (backend, requirement, check, configuration), beside or instead of one's own tests.
 
-Every process makes the same plan from the options, so the items run under ``-n``. Results travel in the reports'
-user properties; the controlling process journals each as it comes and writes the report at the end.
+Every process makes the same plan from the options, so the items run under ``-n``. Results travel with pytest's
+reports; the controlling process journals each as it comes and writes the report at the end.
 """
 
 import argparse
@@ -49,27 +49,31 @@ def pytest_configure(config: pytest.Config) -> None:
 class _Item(pytest.Item):
     """One item of the plan, or a backend that could not be had."""
 
-    def __init__(self, *, planned: "Item | None" = None, reason: str = "", total: int, **keywords: Any) -> None:
+    def __init__(self, *, planned: "Item | None" = None, reason: str = "", **keywords: Any) -> None:
         super().__init__(**keywords)
-        self.planned, self.reason, self.total = planned, reason, total
+        self.planned, self.reason = planned, reason
+        self.sent: dict[str, Any] = {}
 
     def runtest(self) -> None:
         from halfeven.conformance.report.model import CONFORMING
         from halfeven.conformance.run import run
         from halfeven.conformance.suite import failure
 
+        total = self.config.stash[_RUN].selected
         if self.planned is None:
-            self.user_properties.append((_KEY, {"absent": self.name, "reason": self.reason, "total": self.total}))
+            self.sent = {"absent": self.name, "reason": self.reason, "total": total}
             pytest.skip(self.reason)
         result = run(self.planned)
         b = self.planned.backend
         record = {key: getattr(b, key) for key in ("name", "profile", "library", "version", "device")}
         record |= {key: list(getattr(b, key)) for key in ("operations", "dtypes", "granularities")}
         record["path"] = b.path()
-        # Everything sent must be of plain types: the worker and the controller are two processes.
-        self.user_properties.append(
-            (_KEY, {"result": asdict(result), "backend": record, "waivers": dict(b.waivers), "total": self.total})
-        )
+        self.sent = {
+            "result": asdict(result),
+            "backend": record,
+            "waivers": dict(b.waivers),
+            "total": total,
+        }
         if result.outcome == "not run":
             pytest.skip(result.detail)
         if result.outcome not in CONFORMING:
@@ -96,6 +100,7 @@ class _Session:
         self.absent: dict[str, str] = {}
         self.waivers: dict[str, dict[str, int]] = {}
         self.expected = 0
+        self.selected = 0
         self.interrupted = False
         self.done: set[tuple[str, str]] = set()
         out = config.getoption("halfeven_out")
@@ -129,17 +134,18 @@ class _Session:
         """With --halfeven-only no file is looked at."""
         return True if self.config.getoption("halfeven_only") else None
 
-    @pytest.hookimpl(trylast=True)
+    @pytest.hookimpl(tryfirst=True)
     def pytest_collection_modifyitems(self, session: pytest.Session, items: list[pytest.Item]) -> None:
-        """Append the plan; -k, -m and --lf have seen it when they run after this."""
+        """Append the plan first, so that -k, -m and --lf choose among its items too."""
         if self.config.getoption("halfeven_only"):
             items.clear()
-        planned = list(self._plan())
-        total = len(planned)
-        for name, item, reason in planned:
+        for name, item, reason in self._plan():
             if item is None or (item.backend.name, item.id) not in self.done:
-                made = _Item.from_parent(session, name=name, nodeid=name, planned=item, reason=reason, total=total)
-                items.append(made)
+                items.append(_Item.from_parent(session, name=name, nodeid=name, planned=item, reason=reason))
+
+    def pytest_collection_finish(self, session: pytest.Session) -> None:
+        """Count what -k and its like have left, which is what the report promises."""
+        self.selected = sum(isinstance(item, _Item) for item in session.items) + len(self.done)
 
     def _plan(self) -> Iterator[tuple[str, "Item | None", str]]:
         from halfeven.conformance.backends.registry import GROUPS, NotInstalled, resolve
@@ -159,20 +165,28 @@ class _Session:
                 for item in plan(backend, option("halfeven_tier"), option("halfeven_seed")):
                     yield f"{backend.name}::{item.id}", item, ""
 
+    @pytest.hookimpl(wrapper=True)
+    def pytest_runtest_makereport(self, item: pytest.Item, call: pytest.CallInfo[None]) -> Any:
+        """Let the report carry the result: plain data, because worker and controller are two processes."""
+        report = yield
+        if isinstance(item, _Item) and call.when == "call":
+            setattr(report, _KEY, item.sent)
+        return report
+
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         """Keep a result, and journal it at once."""
         if self.worker or report.when != "call":
             self._crashed_worker(report)
             return
-        for key, sent in report.user_properties:
-            if key != _KEY or not isinstance(sent, dict):
-                continue
-            self.expected = sent["total"]
-            if "absent" in sent:
-                self.absent[sent["absent"]] = sent["reason"]
-            else:
-                self._keep(sent["result"], sent["backend"])
-                self.waivers[sent["backend"]["name"]] = sent["waivers"]
+        sent = getattr(report, _KEY, None)
+        if not sent:
+            return
+        self.expected = sent["total"]
+        if "absent" in sent:
+            self.absent[sent["absent"]] = sent["reason"]
+        else:
+            self._keep(sent["result"], sent["backend"])
+            self.waivers[sent["backend"]["name"]] = sent["waivers"]
 
     def _crashed_worker(self, report: pytest.TestReport) -> None:
         """A backend that took its process down leaves no result of its own: xdist reports the item as failed."""

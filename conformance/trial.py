@@ -14,7 +14,7 @@ from halfeven.conformance.backends.protocol import Backend, Unsupported
 from halfeven.conformance.call import POISON, Caller, Fault
 from halfeven.conformance.compare import Comparison, compare_codes, compare_reals
 from halfeven.conformance.configuration import DTYPES, Case, Configuration
-from halfeven.conformance.explain import Answer, evaluation_of
+from halfeven.conformance.explain import Answer, evaluation_of, flat
 from halfeven.conformance.requirements import Requirement
 from halfeven.reference.profiles import PROFILES, Profile
 
@@ -112,7 +112,7 @@ class Trial:
             z = (-z).astype(DTYPES["float64" if c.dtype == "float64" else "float32"]) + 0
         else:
             z = z.astype(np.int32) if len(parameters) > 1 else np.zeros_like(z, np.int32)
-        return Case(c, x, s, z)
+        return Case(c, x, np.asarray(s), np.asarray(z))
 
     def ask(self, case: Case) -> Array:
         """The backend's answer."""
@@ -129,15 +129,33 @@ class Trial:
         codes = case.configuration.operation == "quantize"
         comparison = (compare_codes if codes else compare_reals)(np.broadcast_to(expected, actual.shape), actual)
         self.points += comparison.points
-        self.unit = comparison.unit
+        self.unit = self.unit or comparison.unit
         if comparison.differing:
             if _is_poison(actual, comparison.where):
                 msg = f"stale output: {comparison.differing} of {actual.size} elements were never written"
                 raise Fault(msg)
             self.differing += comparison.differing
-            self.steps = max(self.steps, comparison.steps)
+            self._measure(case, np.broadcast_to(expected, actual.shape), actual, comparison)
             self.findings.append(Finding(case, np.array(expected), np.array(actual), comparison, own))
         return actual
+
+    def _measure(self, case: Case, expected: Array, actual: Array, comparison: Comparison) -> None:
+        """The largest difference so far; of reals on a grid in code steps, as soon as one is on another code."""
+        steps, unit = comparison.steps, comparison.unit
+        if case.configuration.operation == "fake_quantize":
+            elements, w = flat(case), comparison.where
+            scale = elements.scale[w].astype(np.float64)
+            if self.profile.parameters[0] == "amax":
+                scale = scale / case.configuration.grid.qmax
+            with np.errstate(all="ignore"):
+                codes = np.abs(expected.ravel()[w].astype(np.float64) - actual.ravel()[w]) / scale
+            codes = codes[np.isfinite(codes)]
+            if codes.size and codes.max() > 0.5:  # noqa: PLR2004 - half a code
+                steps, unit = int(np.rint(codes.max())), "code steps"
+        if unit != self.unit and unit == "code steps":
+            self.steps = 0
+        if unit in {self.unit, "code steps"}:
+            self.steps, self.unit = max(self.steps, steps), unit
 
     def explore(self, strategy: SearchStrategy[Any], body: Callable[[Any], None]) -> None:
         """Run ``body`` on configurations that Hypothesis draws, and shrink the first that differs."""

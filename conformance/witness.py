@@ -146,7 +146,7 @@ def _target(backend: Backend, case: Case, names: list[str]) -> tuple[str, str]:
     c = case.configuration
     if backend.script is not None:
         return backend.script(
-            c.operation, qmin=c.grid.qmin, qmax=c.grid.qmax, block_size=c.block_size, shape=case.x.shape
+            c.operation, qmin=c.grid.qmin, qmax=c.grid.qmax, block_size=c.block_size, shape=case.x.shape, dtype=c.dtype
         )
     function = backend.operations[c.operation]
     owner = getattr(function, "__self__", None)

@@ -94,8 +94,7 @@ def _split(x: Array) -> tuple[Array, Array]:
 
 def _step(x: Array, t: Array, away: Array) -> Array:
     one = np.ones((), t.dtype)
-    stepped = np.where(away, t + np.copysign(one, x), t)
-    return np.copysign(stepped, x).astype(t.dtype, copy=False)
+    return np.where(away, t + np.copysign(one, x), t)
 
 
 ROUNDINGS: dict[Rounding, Callable[[Array], Array]] = {

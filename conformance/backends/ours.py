@@ -94,7 +94,8 @@ def load(name: str) -> Backend:
     common: dict[str, Any] = {
         "name": name,
         "granularities": ("tensor", "channel", "token", "group", "block"),
-        "dtypes": ("float32", "float64", "float16", "bfloat16"),
+        # In 16 bits AIMET widens the arithmetic, ONNX does not, and one function cannot do both.
+        "dtypes": ("float32", "float64") if integer else ("float32", "float64", "float16", "bfloat16"),
         "library": "halfeven",
         "version": installed("halfeven") or "",
         "path": lambda: f"eager torch {torch.__version__}, {torch.backends.cpu.get_cpu_capability()}",

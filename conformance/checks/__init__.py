@@ -4,7 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal
 
-from halfeven.conformance.checks import consistency, errors, placement, result, silent, values
+from halfeven.conformance.checks import consistency, errors, placement, result, silent, smoke, values
 from halfeven.conformance.trial import Trial
 
 __all__ = ["CHECKS", "Check"]
@@ -16,7 +16,6 @@ class Check:
 
     Attributes:
         run: gathers the evidence.
-        needs: operations that the backend must have beside the one on trial.
         granularities: planned for the backend's first granularity; for that and another (a call with one scale, and
             one with many); or for all.
         every_grid: planned for each grid; else on one signed and one unsigned.
@@ -25,7 +24,6 @@ class Check:
     """
 
     run: Callable[[Trial], None]
-    needs: tuple[str, ...] = ()
     granularities: Literal["first", "two", "all"] = "first"
     every_grid: bool = False
     every_dtype: bool = True
@@ -33,6 +31,7 @@ class Check:
 
 
 CHECKS: dict[str, Check] = {
+    "smoke": Check(smoke.smoke, every_dtype=False),
     "boundaries": Check(values.boundaries, granularities="two", every_grid=True),
     "odd-zero-point": Check(values.odd_zero_point, granularities="two", every_grid=True),
     "edges": Check(values.edges, every_grid=True),
@@ -45,11 +44,7 @@ CHECKS: dict[str, Check] = {
     "granularity": Check(placement.granularity, granularities="all", every_dtype=False),
     "position": Check(placement.position, granularities="two"),
     "result": Check(result.result, every_grid=True),
-    "composition": Check(
-        consistency.composition, needs=("quantize", "dequantize"), granularities="two", dtypes=("float32", "float64")
-    ),
-    "idempotence": Check(
-        consistency.idempotence, needs=("dequantize",), every_grid=True, dtypes=("float32", "float64")
-    ),
+    "composition": Check(consistency.composition, granularities="two", dtypes=("float32", "float64")),
+    "idempotence": Check(consistency.idempotence, every_grid=True, dtypes=("float32", "float64")),
     "errors": Check(errors.errors, every_dtype=False),
 }

@@ -1,14 +1,15 @@
 """Bad arguments: what the backend does with each is reported. A hang or a changed argument would be a fault."""
 
 import re
-import warnings
 from typing import Any
 
 import numpy as np
 
 from halfeven.conformance.arrays import code_dtype
 from halfeven.conformance.call import Fault
+from halfeven.conformance.inputs.strategies import blocks_of
 from halfeven.conformance.trial import Trial
+from halfeven.reference.blocks import parameter_shape
 from halfeven.reference.profiles import Operation
 
 __all__ = ["errors"]
@@ -20,8 +21,8 @@ def errors(trial: Trial) -> None:
     quantizes = c.operation != "dequantize"
     stored = trial.dtype if trial.profile.codes == "input" else code_dtype(c.grid)
     x = np.ones((2, 3), trial.dtype if quantizes else stored)
-    blocks = None if c.granularity == "tensor" else (2, 3)
-    shape = () if blocks is None else (1, 1)
+    blocks = blocks_of(c.granularity, x.shape)
+    shape = () if blocks is None else parameter_shape(x.shape, blocks)
     good = trial.case(x, np.ones(shape), np.zeros(shape, np.int64), block_size=blocks)
     trial.ask(good)
     trial.points += 1
@@ -44,9 +45,7 @@ def errors(trial: Trial) -> None:
 
 def _reaction(trial: Trial, operation: Operation, arrays: list[Any], keywords: dict[str, Any]) -> str:
     try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            value = trial.caller.raw(operation, trial.caller.arguments(arrays), keywords)
+        value = trial.caller.raw(operation, trial.caller.arguments(arrays), keywords)
     except Exception as error:  # noqa: BLE001 - which one it is, is the finding
         first = (str(error).strip().splitlines() or [""])[0]
         return f"{type(error).__name__}: {re.sub(r'0x[0-9a-f]+', '0x…', first)[:120]}"

@@ -8,9 +8,9 @@ from halfeven.conformance.configuration import Granularity
 from halfeven.reference import blocks
 from halfeven.reference.blocks import BlockSize, Shape
 
-__all__ = ["Placement", "placements", "shapes"]
+__all__ = ["Placement", "blocks_of", "placements", "shapes"]
 
-_SIZES = (1, 2, 3, 4, 5, 7, 8, 11, 13, 0)
+_SIZES = (1, 2, 3, 4, 5, 7, 8, 11, 13, 17)
 _LARGEST = 2048
 
 
@@ -24,9 +24,24 @@ class Placement:
 
 
 def shapes(min_rank: int = 0, max_rank: int = 5) -> st.SearchStrategy[Shape]:
-    """Shapes with prime and empty sizes, of at most 2048 elements; the smallest first."""
+    """Shapes with many prime sizes, of at most 2048 elements; the smallest first. Empty ones are the check result's."""
     sizes = st.lists(st.sampled_from(_SIZES), min_size=min_rank, max_size=max_rank)
     return sizes.map(_limited)
+
+
+def blocks_of(granularity: Granularity, shape: Shape) -> BlockSize | None:
+    """The plainest blocks of a granularity: the first axis, the last vector, one group, one block; None per tensor."""
+    match granularity:
+        case "tensor":
+            return None
+        case "channel":
+            return blocks.per_channel(shape, 0)
+        case "token":
+            return blocks.per_token(shape)
+        case "group":
+            return blocks.per_group(shape, max(shape[-1], 1))
+        case "block":
+            return blocks.per_tensor(shape)
 
 
 @st.composite
@@ -59,7 +74,6 @@ def _limited(sizes: list[int]) -> Shape:
     kept: list[int] = []
     total = 1
     for n in sizes:
-        fits = total * max(n, 1) <= _LARGEST
-        kept.append(n if fits else 1)
-        total *= max(n, 1) if fits else 1
+        kept.append(n if total * n <= _LARGEST else 1)
+        total *= kept[-1]
     return tuple(kept)

@@ -31,6 +31,7 @@ class Requirement:
         source: where the document says it.
         checks: the names of the checks that try it.
         kills: the mutants that they catch.
+        needs: operations that a backend must have beside the one spoken of.
     """
 
     id: str
@@ -39,6 +40,7 @@ class Requirement:
     source: str
     checks: tuple[str, ...]
     kills: tuple[str, ...]
+    needs: tuple[str, ...] = ()
 
     @property
     def operation(self) -> Operation:
@@ -48,14 +50,18 @@ class Requirement:
 
 @lru_cache(maxsize=64)
 def requirements(profile: str) -> tuple[Requirement, ...]:
-    """Every requirement of ``profile``, in the order of its file, then those of every profile."""
-    base = profile.split("@", maxsplit=1)[0]
-    own, common = _read(base), _read(_EVERY)
-    silent = {(aspect, o) for aspect, row in own.items() for o in row["operations"]}
+    """Every requirement of ``profile``: the smoke probes, its own in the order of its file, those of every profile."""
+    own, common = _read(profile.split("@", maxsplit=1)[0]), _read(_EVERY)
+    available = set(PROFILES[profile].numpy)
+    spoken = {(aspect, o) for aspect, row in own.items() for o in row["operations"]}
     rows = [(aspect, row, o) for aspect, row in own.items() for o in row["operations"]]
-    rows += [(aspect, row, o) for aspect, row in common.items() for o in row["operations"] if (aspect, o) not in silent]
-    available = PROFILES[profile].numpy
-    return tuple(_requirement(f"{profile}/{o}/{aspect}", row) for aspect, row, o in rows if o in available)
+    rows += [(aspect, row, o) for aspect, row in common.items() for o in row["operations"] if (aspect, o) not in spoken]
+    found = [
+        _requirement(f"{profile}/{o}/{aspect}", row)
+        for aspect, row, o in rows
+        if {o, *row.get("needs", ())} <= available
+    ]
+    return tuple(sorted(found, key=lambda r: not r.id.endswith("/smoke")))
 
 
 def _read(name: str) -> Mapping[str, Mapping[str, Any]]:
@@ -72,6 +78,5 @@ def _read(name: str) -> Mapping[str, Mapping[str, Any]]:
 
 
 def _requirement(id_: str, row: Mapping[str, Any]) -> Requirement:
-    return Requirement(
-        id_, row["text"], row["basis"], row.get("source", ""), tuple(row["checks"]), tuple(row.get("kills", ()))
-    )
+    checks, kills, needs = (tuple(row.get(key, ())) for key in ("checks", "kills", "needs"))
+    return Requirement(id_, row["text"], row["basis"], row.get("source", ""), checks, kills, needs)

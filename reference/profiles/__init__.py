@@ -7,9 +7,17 @@ from halfeven.reference.profiles.aimet import AIMET
 from halfeven.reference.profiles.onnx import ONNX, ONNX_REFERENCE_1_23, ONNXRUNTIME_1_31
 from halfeven.reference.profiles.profile import OPERATIONS, Operation, Profile
 from halfeven.reference.profiles.pytorch_quantization import PYTORCH_QUANTIZATION
-from halfeven.reference.profiles.quantized_decomposed import QUANTIZED_DECOMPOSED, QUANTIZED_DECOMPOSED_2_13
+from halfeven.reference.profiles.quantized_decomposed import (
+    QUANTIZED_DECOMPOSED,
+    QUANTIZED_DECOMPOSED_2_13,
+    QUANTIZED_DECOMPOSED_PER_TOKEN_2_13,
+)
 from halfeven.reference.profiles.torch_fake_quantize import TORCH_FAKE_QUANTIZE, TORCH_FAKE_QUANTIZE_2_13
-from halfeven.reference.profiles.torch_quantize import TORCH_QUANTIZE, TORCH_QUANTIZE_2_13
+from halfeven.reference.profiles.torch_quantize import (
+    TORCH_QUANTIZE,
+    TORCH_QUANTIZE_2_13,
+    TORCH_QUANTIZE_PER_CHANNEL_2_13,
+)
 from halfeven.reference.profiles.torchao import TORCHAO, TORCHAO_0_18
 
 _ALL = (
@@ -24,8 +32,10 @@ _ALL = (
     TORCH_FAKE_QUANTIZE_2_13,
     TORCH_QUANTIZE,
     TORCH_QUANTIZE_2_13,
+    TORCH_QUANTIZE_PER_CHANNEL_2_13,
     QUANTIZED_DECOMPOSED,
     QUANTIZED_DECOMPOSED_2_13,
+    QUANTIZED_DECOMPOSED_PER_TOKEN_2_13,
 )
 
 PROFILES: dict[str, Profile] = {p.name: p for p in _ALL}

@@ -34,7 +34,7 @@ def affine_quantize(x: Array, scale: Array, offset: Array, grid: Grid, block_siz
         o = per_element(offset, x.shape, block_size).astype(t)
         qmin, qmax = np.asarray(grid.qmin, t), np.asarray(grid.qmax, t)
         q = np.rint(x.astype(t) / s) - o
-        # Not np.clip: a code of -0.0 stays what it is where qmin is 0.
+        # A code of -0.0 stays what it is where qmin is 0; np.clip does not promise which zero it returns.
         return np.where(q < qmin, qmin, np.where(q > qmax, qmax, q)).astype(x.dtype)
 
 

@@ -53,7 +53,7 @@ def quantize(x: Array, scale: Array, zero_point: Array, grid: Grid, block_size: 
 def dequantize(
     q: Array, scale: Array, zero_point: Array, _grid: Grid, dtype: "np.dtype[Any]", block_size: BlockSize | None = None
 ) -> Array:
-    """Reals of the codes ``q`` in ``dtype``: the difference is held in it, the product in the wider of it and the scale."""
+    """Reals of the codes ``q`` in ``dtype``: the difference in it, the product in the wider of it and the scale."""
     wide = np.promote_types(dtype, scale.dtype)
     with np.errstate(all="ignore"):
         s = per_element(scale, q.shape, block_size).astype(wide)
@@ -86,6 +86,18 @@ QUANTIZED_DECOMPOSED_2_13 = replace(
         "dequantize": "(np.float32(q) - np.float32(zero_point)) * scale",
     },
     transcriptions={},
+)
+
+QUANTIZED_DECOMPOSED_PER_TOKEN_2_13 = replace(
+    QUANTIZED_DECOMPOSED_2_13,
+    name="torch.quantized_decomposed@2.13-per-token",
+    title="clamp(round(x * (1 / s) + zero_point), qmin, qmax); (q - zero_point) * s",
+    source="torch 2.13.0, quantize_per_token and quantize_per_channel_group measured on the CPU",
+    model=replace(MODEL, division="reciprocal", zero_point="before-rounding", nan="zero"),
+    numpy={
+        "quantize": "np.nan_to_num(np.clip(np.rint(x * (1 / scale) + np.float32(zero_point)), qmin, qmax), nan=0)",
+        "dequantize": "(np.float32(q) - np.float32(zero_point)) * scale",
+    },
 )
 
 

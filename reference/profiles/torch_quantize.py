@@ -84,6 +84,19 @@ TORCH_QUANTIZE_2_13 = replace(
     transcriptions={},
 )
 
+TORCH_QUANTIZE_PER_CHANNEL_2_13 = replace(
+    TORCH_QUANTIZE,
+    name="torch.quantize@2.13-per-channel",
+    title="clamp(round(x * (1 / s) + zero_point), qmin, qmax), and the code of NaN is 0; (q - zero_point) * s",
+    source="torch 2.13.0, quantize_per_channel measured on the CPU",
+    model=replace(MODEL, division="reciprocal", nan="zero"),
+    numpy={
+        "quantize": "np.nan_to_num(np.clip(np.rint(x * (1 / scale) + np.float32(zero_point)), qmin, qmax), nan=0)",
+        "dequantize": "(np.float32(q) - np.float32(zero_point)) * scale",
+    },
+    transcriptions={},
+)
+
 _GRIDS = {"quint8": Grid(0, 255), "qint8": Grid(-128, 127)}
 
 

@@ -45,7 +45,7 @@ def quantize(x: Array, scale: Array, zero_point: Array, grid: Grid, block_size: 
 def dequantize(
     q: Array, scale: Array, zero_point: Array, _grid: Grid, dtype: "np.dtype[Any]", block_size: BlockSize | None = None
 ) -> Array:
-    """Reals of the codes ``q`` in ``dtype``: the difference is held in it, the product in the wider of it and the scale."""
+    """Reals of the codes ``q`` in ``dtype``: the difference in it, the product in the wider of it and the scale."""
     wide = np.promote_types(dtype, scale.dtype)
     with np.errstate(all="ignore"):
         s = per_element(scale, q.shape, block_size).astype(wide)

@@ -69,10 +69,13 @@ def test_fused_rounds_once() -> None:
     assert (got != twice).any()
     with pytest.raises(ValueError, match="zero_point='fused' is not accepted for float64"):
         quantize(model, x.astype(F64), s, z, BYTE)
-    # A double rounding by hand: 1 + 2^-24 + 2^-60 is above the tie between two float32, and float64 drops the 2^-60.
-    tiny = replace(model, rounding="ceil")
-    x1, s1 = np.array([2.0**-24 + 2.0**-47], F32), np.asarray(1.0, F32)
-    assert quantize(tiny, x1, s1, np.asarray(1), Grid(0, 3)).tolist() == [2.0]
+    # By hand: with s = 1 + 2^-23 the float32 of 1 / s is 1 - 2^-23, and s * (1 / s) = 1 - 2^-46. Next to a large zero
+    # point float64 drops the 2^-46, lands on the tie between two float32, and a second rounding goes to the far one.
+    near_one, wide, z = np.array([1 + 2.0**-23], F32), Grid(-(2**31), 2**31 - 1), np.asarray(2**24 + 2)
+    assert quantize(model, near_one, near_one[0], z, wide).tolist() == [2.0**24 + 2]
+    assert quantize(model, -near_one, near_one[0], z, wide).tolist() == [2.0**24 + 2]
+    assert quantize(model, near_one, near_one[0], -z, wide).tolist() == [-(2.0**24) - 2]
+    assert quantize(model, -near_one, near_one[0], -z, wide).tolist() == [-(2.0**24) - 2]
 
 
 def test_integer_cast_and_wrap() -> None:
@@ -85,6 +88,7 @@ def test_integer_cast_and_wrap() -> None:
     assert codes(int64, [-np.inf], 1.0, -1, INT8) == [127]
     assert codes(int32, [2.0**31 - 128], 1.0, 127, INT8) == [127]
     assert codes(int32, [2.0**31 - 128], 1.0, 128, INT8) == [-128]
+    assert codes(replace(int32, zero_point="before-rounding"), [2.0**31, 2.0**32], 1.0, 0, INT8) == [-128, -128]
 
 
 def test_an_exact_zero_point_survives_what_float32_rounds() -> None:
@@ -179,7 +183,8 @@ def test_changes() -> None:
 # Which alternatives no input within the document can tell from the profile, and why. Everything else must show.
 _COMMUTES = {("clamp", "before-rounding")}  # a clamp between integer bounds commutes with the rounding
 _ADDS_NOTHING = {("integer", "exact"), ("clamp", "before-zero-point")}  # nothing is added after the rounding
-_FLOAT32 = {("compute", "promoted"), ("compute", "widened"), ("compute", "float32")}  # input and scale are float32
+_SAME_DTYPE = {("compute", "promoted"), ("product", "promoted")}  # input, scale and output are of one dtype
+_FLOAT32 = {*_SAME_DTYPE, ("compute", "widened"), ("compute", "float32")}  # and that is float32
 INDISTINGUISHABLE: dict[str, set[tuple[str, str]]] = {
     "aimet": set(),  # offsets may be large and dtypes narrow
     "torchao": _COMMUTES | {("compute", "float32")},
@@ -189,9 +194,9 @@ INDISTINGUISHABLE: dict[str, set[tuple[str, str]]] = {
         ("zero_point", "before-rounding"),
         ("zero_point", "fused"),
         ("subtract", "exact"),
-        ("compute", "promoted"),
+        *_SAME_DTYPE,
     },
-    "onnx": {("compute", "promoted")},
+    "onnx": _SAME_DTYPE,
     "torch.fake_quantize": _COMMUTES | _FLOAT32,
     # A quotient is no product, so nothing is fused.
     "torch.quantize": _COMMUTES | _ADDS_NOTHING | _FLOAT32 | {("zero_point", "fused")},

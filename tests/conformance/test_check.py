@@ -1,0 +1,173 @@
+import importlib
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from halfeven.conformance import Backend, Unsupported, check
+
+
+def exact(x, scale, zero_point, *, qmin, qmax):
+    return torch.clamp(torch.round(x / scale) + zero_point, qmin, qmax).to(torch.int32)
+
+
+def reciprocal(x, scale, zero_point, *, qmin, qmax):
+    return torch.clamp(torch.round(x * (1.0 / scale)) + zero_point, qmin, qmax).to(torch.int32)
+
+
+def test_a_plain_function_that_follows_the_document_conforms() -> None:
+    verdict = check(exact, profile="onnx")
+    assert verdict.conforms
+    assert verdict.outcome == "exact"
+    assert verdict.witness is None
+    assert verdict.points > 1_000_000
+    assert "onnx" in str(verdict)
+
+
+def test_one_that_multiplies_by_the_reciprocal_differs_and_the_cause_is_named() -> None:
+    verdict = check(reciprocal, profile="onnx", operation="quantize", tier="quick")
+    assert not verdict.conforms
+    assert verdict.outcome == "differs"
+    assert any("division: divide → reciprocal" in r.cause for r in verdict.results)
+    w = verdict.witness
+    assert w is not None
+    assert w.reproduced
+    x, scale = (np.uint32(int(v.split()[0], 16)).view(np.float32) for v in (w.x, w.scale))
+    zero = float(w.zero)
+    expected = np.clip(np.rint(x / scale) + zero, -128, 127)
+    actual = np.clip(np.rint(x * (np.float32(1) / scale)) + zero, -128, 127)
+    assert expected != actual
+    assert "reciprocal(" in w.script
+
+
+def test_numpy_arrays() -> None:
+    def fn(x, scale, zero_point, *, qmin, qmax):
+        assert isinstance(x, np.ndarray)
+        return np.clip(np.rint(x / scale) + zero_point, qmin, qmax).astype(np.int32)
+
+    assert check(fn, profile="onnx", array="numpy").conforms
+
+
+def test_the_other_operations() -> None:
+    assert check(lambda q, scale, zero_point: (q.float() - zero_point) * scale, "onnx", "dequantize").conforms
+    flipped = check(lambda q, scale, zero_point: (q.float() + zero_point) * scale, "onnx", "dequantize")
+    assert flipped.outcome == "differs"
+    assert any(r.cause == "sign: q-z → q+o" for r in flipped.results)
+
+    def fake(x, scale, zero_point, *, qmin, qmax):
+        return (torch.clamp(torch.round(x / scale) + zero_point, qmin, qmax) - zero_point) * scale
+
+    assert check(fake, "onnx", "fake_quantize").conforms
+
+
+def test_an_offset_comes_in_its_own_sign() -> None:
+    def fn(x, scale, offset, *, qmin, qmax):
+        return torch.clamp(torch.round(x / scale) - offset, qmin, qmax)
+
+    assert check(fn, "aimet").conforms
+
+
+def test_amax_comes_alone() -> None:
+    def fn(x, amax, *, qmin, qmax):
+        return torch.clamp(torch.round(x * (torch.tensor(float(qmax)) / amax)), qmin, qmax)
+
+    def by_a_python_number(x, amax, *, qmin, qmax):
+        # torch divides a Python number by a tensor as the product with the rounded reciprocal.
+        return torch.clamp(torch.round(x * (qmax / amax)), qmin, qmax)
+
+    assert check(fn, "pytorch-quantization").conforms
+    assert not check(by_a_python_number, "pytorch-quantization").conforms
+
+
+def test_blocks_are_tried_when_the_function_names_them() -> None:
+    seen = set()
+
+    def fn(x, scale, zero_point, *, qmin, qmax, block_size=None):
+        seen.add(block_size is None)
+        if block_size is not None:
+            raise Unsupported("no blocks yet")
+        return exact(x, scale, zero_point, qmin=qmin, qmax=qmax)
+
+    verdict = check(fn, "onnx")
+    assert seen == {True, False}
+    assert verdict.conforms
+    assert any(r.outcome == "not run" and r.detail == "no blocks yet" for r in verdict.results)
+
+
+def test_what_raises_crashed_with_its_traceback() -> None:
+    def fn(x, scale, zero_point, *, qmin, qmax):
+        if x.numel() > 100:
+            msg = "out of order"
+            raise OSError(msg)
+        return exact(x, scale, zero_point, qmin=qmin, qmax=qmax)
+
+    verdict = check(fn, "onnx")
+    assert verdict.outcome == "crashed"
+    crashed = [r for r in verdict.results if r.outcome == "crashed"]
+    assert all("out of order" in r.detail for r in crashed)
+    assert any(r.outcome == "exact" for r in verdict.results), "the rest runs on"
+
+
+def test_nothing_ran_is_no_pass() -> None:
+    def fn(x, scale, zero_point, *, qmin, qmax):
+        raise Unsupported("nothing at all")
+
+    verdict = check(fn, "onnx")
+    assert not verdict.conforms
+    assert verdict.outcome == "not run"
+    assert verdict.points == 0
+
+
+def test_bad_arguments_name_what_is_accepted() -> None:
+    with pytest.raises(ValueError, match=r"profile='onx'.*onnx"):
+        check(exact, "onx")
+    with pytest.raises(ValueError, match=r"operation='quantise'.*quantize"):
+        check(exact, "onnx", "quantise")  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match=r"tier='slow'.*quick"):
+        check(exact, "onnx", tier="slow")  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match=r"array='jax'.*torch"):
+        check(exact, "onnx", array="jax")  # type: ignore[arg-type]
+    with pytest.raises(TypeError, match="give a function"):
+        check(3, "onnx")
+    with pytest.raises(ValueError, match="name the profile"):
+        check(exact)
+
+
+def test_a_waiver_allows_its_steps_at_ties_and_must_bite() -> None:
+    def waived(steps, fn):
+        waivers = {"onnx/quantize/nearest-code": steps, "onnx/quantize/zero-point-after-rounding": steps}
+        return check(Backend("waived", "onnx", {"quantize": fn}, waivers=waivers))
+
+    verdict = waived(1, reciprocal)
+    assert verdict.conforms
+    assert verdict.outcome == "budgeted"
+    idle = waived(1, exact)
+    assert not idle.conforms
+    assert any("remove it" in r.cause for r in idle.results)
+
+    def two_off(x, scale, zero_point, *, qmin, qmax):
+        return torch.clamp(reciprocal(x, scale, zero_point, qmin=qmin, qmax=qmax) + 2 * (x == x.max()), qmin, qmax)
+
+    assert not waived(1, two_off).conforms
+
+
+def test_the_script_of_a_witness_shows_it_alone(tmp_path: Path) -> None:
+    (tmp_path / "vendor.py").write_text(
+        "import torch\n"
+        "def quantize(x, scale, zero_point, *, qmin, qmax):\n"
+        "    return torch.clamp(torch.floor(x / scale + 0.5) + zero_point, qmin, qmax).to(torch.int32)\n"
+    )
+    sys.path.insert(0, str(tmp_path))
+    try:
+        vendor = importlib.import_module("vendor")
+        script = check(vendor.quantize, "onnx").witness.script
+    finally:
+        sys.path.remove(str(tmp_path))
+        sys.modules.pop("vendor", None)
+    assert len(script.splitlines()) <= 16
+    ran = subprocess.run([sys.executable, "-c", script], cwd=tmp_path, capture_output=True, text=True, check=True)
+    expected, actual = ran.stdout.replace("tensor(", " ").split()[:2]
+    assert expected.strip("[].,") != actual.strip("[].,()")
