@@ -209,9 +209,9 @@ def dequantize(
 def fake_quantize(
     model: EvaluationModel, x: float, scale: float, zero: float, grid: Grid, x_form: Format, scale_form: Format
 ) -> float:
-    """One ``x`` quantized and dequantized in the compute format, rounded to its own at the end."""
+    """One ``x`` quantized, then dequantized in the compute format, or in its own where the product is promoted."""
     q = quantize(model, x, scale, zero, grid, x_form, scale_form)
-    form = _compute(model, x_form, scale_form, grid)
+    form = x_form if model.product == "promoted" else _compute(model, x_form, scale_form, grid)
     return round_value(dequantize(model, q, scale, zero, form, scale_form), x_form)
 
 

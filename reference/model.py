@@ -174,9 +174,12 @@ def dequantize(
 def fake_quantize(
     model: EvaluationModel, x: Array, scale: Array, zero: Array, grid: Grid, block_size: BlockSize | None = None
 ) -> Array:
-    """``x`` quantized and dequantized in the compute dtype, rounded to ``x``'s dtype at the end."""
+    """``x`` quantized, and dequantized in the compute dtype, rounded to ``x``'s dtype at the end.
+
+    With ``product`` promoted it is dequantized in ``x``'s dtype, as any codes are.
+    """
     q = quantize(model, x, scale, zero, grid, block_size)
-    t = compute_dtype(model, x.dtype, scale.dtype, grid)
+    t = x.dtype if model.product == "promoted" else compute_dtype(model, x.dtype, scale.dtype, grid)
     with np.errstate(all="ignore"):
         return dequantize(model, q, scale, zero, t, block_size).astype(x.dtype)
 

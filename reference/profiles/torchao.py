@@ -57,19 +57,18 @@ def dequantize(
 @formula(
     "torchao.fake_quantize_affine",
     equation=r"\hat x = (\mathrm{clamp}(\lceil x / s \rfloor + z,\ q_{min},\ q_{max}) - z) * s",
-    basis=_BASIS,
+    basis=AsComputed(dtype="the promotion of input and scale; the input's for the difference of the codes"),
     source="torchao.quantization.quant_primitives.fake_quantize_affine, ZeroPointDomain.INT",
 )
 def fake_quantize(x: Array, scale: Array, zero_point: Array, grid: Grid, block_size: BlockSize | None = None) -> Array:
-    """``x`` on the grid, in ``x.dtype``; rounded to it at the end."""
+    """``x`` on the grid, in ``x.dtype``: codes in the dtype of the arithmetic, reals as ``dequantize`` gives them."""
     t = np.promote_types(x.dtype, scale.dtype)
     with np.errstate(all="ignore"):
-        s = per_element(scale, x.shape, block_size).astype(t)
-        z = per_element(zero_point, x.shape, block_size).astype(t)
+        s, z = (per_element(p, x.shape, block_size) for p in (scale, zero_point))
         qmin, qmax = np.asarray(grid.qmin, t), np.asarray(grid.qmax, t)
-        q = np.rint(x.astype(t) / s) + z
-        q = np.where(q < qmin, qmin, np.where(q > qmax, qmax, q))
-        reals: Array = ((q - z) * s).astype(x.dtype)
+        q = np.rint(x.astype(t) / s.astype(t)) + z.astype(t)
+        q = np.where(q < qmin, qmin, np.where(q > qmax, qmax, q)).astype(x.dtype)
+        reals: Array = ((q - z.astype(x.dtype)).astype(t) * s.astype(t)).astype(x.dtype)
     return reals
 
 
