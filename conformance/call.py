@@ -98,7 +98,7 @@ class Caller:
         # Written and freed: an allocator mostly hands the same memory to a result that nothing is written into, so
         # that what was there before, such as the right answer to the call before, is not taken for an answer.
         size = max(int(np.prod(c.shape)), 1) * DTYPES[c.dtype].itemsize
-        poison = [np.full(size, POISON, np.uint8), *(torch.full((size,), POISON, dtype=torch.uint8) for _ in "ab")]
+        poison = [np.full(size, POISON, np.uint8), *(torch.full((size,), POISON, dtype=torch.uint8) for _ in range(4))]
         del poison
         try:
             value = self.backend.operations[c.operation](*arguments, **keywords)

@@ -42,6 +42,9 @@ def _parser() -> argparse.ArgumentParser:
     run.add_argument("-n", dest="workers", default="auto", help="processes (default: one per core; 0: this one)")
     run.add_argument("--out", type=Path, default=Path("halfeven-report"), help="folder (default: halfeven-report)")
     run.add_argument("--seed", type=int, default=0, help="seed of what is drawn (default: 0)")
+    run.add_argument(
+        "--item", action="append", default=[], metavar="ID", help="this item of the report alone; repeatable"
+    )
     run.add_argument("--resume", action="store_true", help="take up an interrupted run in --out")
     lists = commands.add_parser("list", help="show what there is", allow_abbrev=False)
     lists.add_argument("what", metavar="WHAT", help="backends, profiles or requirements")
@@ -68,6 +71,7 @@ def _run(options: argparse.Namespace, extra: list[str], given: list[str]) -> int
     command += [f"--halfeven-backend={b}" for b in backends]
     command += [f"--halfeven-tier={options.tier}", f"--halfeven-seed={options.seed}", f"--halfeven-out={out}"]
     command += [f"--halfeven-profile={options.profile}"] if options.profile else []
+    command += [f"--halfeven-item={item}" for item in options.item]
     command += ["--halfeven-resume"] if options.resume else []
     command += [f"--halfeven-command={shlex.join(['halfeven', *given])}"]
     command += ["-n", options.workers] if options.workers != "0" else []
@@ -154,7 +158,7 @@ def _among(name: str, value: str, accepted: Iterable[str]) -> None:
 def _nearest_option(command: str, word: str) -> str:
     import difflib
 
-    known = {"run": ["--profile", "--tier", "-n", "--out", "--seed", "--resume"], "list": ["--profile"]}.get(
+    known = {"run": ["--profile", "--tier", "-n", "--out", "--seed", "--item", "--resume"], "list": ["--profile"]}.get(
         command, []
     )
     near = difflib.get_close_matches(word.split("=", maxsplit=1)[0], known, n=2, cutoff=0.4)

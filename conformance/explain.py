@@ -59,6 +59,8 @@ def explain(profile: Profile, answers: Sequence[Answer], failing: Sequence[Answe
 
     claimed = profile.model
     name, named = next(((n, m) for n, m in _named(profile) if fits(m)), ("", None))
+    if named is not None and _system(name) == _system(profile.name):
+        return Explanation(in_words(claimed, named), name)
     for words, taken in _MISREAD.items():
         if named is None and fits(claimed, taken):
             return Explanation(words)
@@ -87,17 +89,21 @@ _MISREAD: dict[str, Callable[[Case], Case]] = {
 
 def in_words(claimed: EvaluationModel, found: EvaluationModel) -> str:
     """``division: divide → reciprocal, ...``; the claimed value comes first."""
-    return ", ".join(f"{name}: {a} → {b}" for name, (a, b) in changes(claimed, found).items())
+    return ", ".join(f"{n}: {a} → {b}" for n, (a, b) in changes(claimed, found).items() if n not in _FIXED)
 
 
 def _named(profile: Profile) -> Iterator[tuple[str, EvaluationModel]]:
     """The models of the other profiles, the same system's first, with the parameters as this one hands them over."""
-    base = profile.name.split("@")[0]
-    for other in sorted(PROFILES.values(), key=lambda p: (p.name.split("@")[0] != base, "@" not in p.name, p.name)):
+    system = _system(profile.name)
+    for other in sorted(PROFILES.values(), key=lambda p: (_system(p.name) != system, "@" not in p.name, p.name)):
         if other.name != profile.name and other.parameters[0] == profile.parameters[0]:
             model = replace(other.model, sign=profile.model.sign)
             if model != profile.model:
                 yield other.name, model
+
+
+def _system(profile: str) -> str:
+    return profile.split("@", maxsplit=1)[0]
 
 
 def _near(claimed: EvaluationModel, fields_away: int) -> Iterator[EvaluationModel]:
@@ -117,8 +123,9 @@ def _reproduces(profile: Profile, model: EvaluationModel, answer: Answer) -> boo
     scale = profile.model_scale(case.scale, c.grid)
     try:
         if c.operation == "dequantize":
-            # Dequantizing has one dtype, the result's; a model with a fixed one rounds to the result's at the end.
-            t = DTYPES.get(model.compute, DTYPES[c.dtype])
+            # Dequantizing has one dtype, the result's; where the found model computes in another, it rounds at the end.
+            other = model.compute if model.compute != profile.model.compute else c.dtype
+            t = DTYPES.get(other, DTYPES[c.dtype])
             reals = evaluation.dequantize(model, case.x, scale, case.zero, t, c.block_size).astype(DTYPES[c.dtype])
         elif c.operation == "quantize":
             codes = evaluation.quantize(model, case.x, scale, case.zero, c.grid, c.block_size)

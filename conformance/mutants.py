@@ -12,6 +12,7 @@ import numpy.typing as npt
 
 from halfeven.conformance.arrays import code_dtype, step
 from halfeven.conformance.backends.protocol import Backend
+from halfeven.conformance.call import POISON
 from halfeven.reference import Grid
 from halfeven.reference import model as evaluation
 from halfeven.reference.blocks import per_element
@@ -125,8 +126,8 @@ def _wrong_axis(parameter: Array, shape: tuple[int, ...], blocks: Any) -> Array:
 
 
 def _tail(_x: Array, value: Array) -> Array:
-    """Full vectors alone are written."""
-    flat, written = np.empty(value.size, value.dtype), value.size // _VECTOR * _VECTOR
+    """Full vectors alone are written; the rest is what the memory held, here the caller's poison."""
+    flat, written = np.full(value.nbytes, POISON, np.uint8).view(value.dtype), value.size // _VECTOR * _VECTOR
     flat[:written] = value.ravel()[:written]
     return flat.reshape(value.shape)
 

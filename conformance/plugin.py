@@ -29,6 +29,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         "--halfeven-backend", action="append", default=[], metavar="NAME", help="a backend to try: NAME or pkg.mod:attr"
     )
     add("--halfeven-profile", metavar="PROFILE", help="the profile to hold every backend to, instead of its own claim")
+    add("--halfeven-item", action="append", default=[], metavar="ID", help="this item alone, as reports name it")
     add("--halfeven-only", action="store_true", help="run the suite alone, without one's own tests")
     add("--halfeven-tier", default="quick", choices=["quick", "standard"], help="how much to try (default: quick)")
     add("--halfeven-seed", type=int, default=0, help="the seed of drawn scales and configurations (default: 0)")
@@ -139,8 +140,10 @@ class _Session:
         """Append the plan first, so that -k, -m and --lf choose among its items too."""
         if self.config.getoption("halfeven_only"):
             items.clear()
+        wanted = self.config.getoption("halfeven_item")
         for name, item, reason in self._plan():
-            if item is None or (item.backend.name, item.id) not in self.done:
+            chosen = not wanted or name in wanted
+            if chosen and (item is None or (item.backend.name, item.id) not in self.done):
                 items.append(_Item.from_parent(session, name=name, nodeid=name, planned=item, reason=reason))
 
     def pytest_collection_finish(self, session: pytest.Session) -> None:

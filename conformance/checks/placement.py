@@ -92,6 +92,8 @@ def _expect(trial: Trial, p: Placement, layout_: Any) -> None:
         s, z = (np.broadcast_to(per_element(a, p.shape, blocks), p.shape) for a in (scale, zero))
         x = ((code - z) * s).astype(trial.dtype)
     if layout_ == "expanded":
+        if c.operation != "dequantize":
+            x = (index - z).astype(trial.dtype) * 4  # whole quotients for every scale that the repeated value meets
         x = np.array(arrange(x, "expanded"))
     trial.expect(trial.case(x, scale, zero, block_size=blocks, layout=layout_))
 

@@ -25,8 +25,8 @@ class Placement:
 
 def shapes(min_rank: int = 0, max_rank: int = 5) -> st.SearchStrategy[Shape]:
     """Shapes with many prime sizes, of at most 2048 elements; the smallest first. Empty ones are the check result's."""
-    sizes = st.lists(st.sampled_from(_SIZES), min_size=min_rank, max_size=max_rank)
-    return sizes.map(_limited)
+    ranks = st.integers(min_rank, max_rank)  # drawn by themselves, so that no rank is rare
+    return ranks.flatmap(lambda n: st.lists(st.sampled_from(_SIZES), min_size=n, max_size=n)).map(_limited)
 
 
 def blocks_of(granularity: Granularity, shape: Shape) -> BlockSize | None:

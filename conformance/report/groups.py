@@ -14,8 +14,8 @@ __all__ = ["SEVERITY", "Group", "aspect", "backends", "flatten", "group", "large
 #: From what weighs nothing to what weighs most; the outcome of a group is the last one that occurs in it.
 SEVERITY: tuple[OutcomeName, ...] = (
     "not run",
-    "exact",
     "implementation-defined",
+    "exact",
     "budgeted",
     "explained",
     "differs",

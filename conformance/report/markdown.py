@@ -60,10 +60,10 @@ def verdict(record: BackendRecord, results: Group) -> str:
     match results.outcome:
         case "not run":
             return f"{name} did not run against {profile}: nothing was compared."
-        case "exact":
+        case "exact" if results.counts["exact"] == ran:
             points = count(results.points, "value")
             return f"{name} conforms to {profile}: {count(ran, 'check')} exact, {points} compared{tail}."
-        case "implementation-defined" | "budgeted":
+        case "exact" | "implementation-defined" | "budgeted":
             kinds: tuple[OutcomeName, ...] = ("exact", "budgeted", "implementation-defined")
             parts = ", ".join(f"{results.counts[o]:,} {o}" for o in kinds if results.counts[o])
             return f"{name} conforms to {profile}: of {count(ran, 'check')} {parts}{tail}."

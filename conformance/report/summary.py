@@ -5,20 +5,29 @@ from collections.abc import Sequence
 from tabulate import tabulate
 
 from halfeven.conformance.report.groups import SEVERITY, Group, backends, largest
-from halfeven.conformance.report.model import Report, Result
+from halfeven.conformance.report.model import OutcomeName, Report, Result
 from halfeven.conformance.report.words import SHORT, count, progress, shorten, steps
 
 __all__ = ["short", "to_text"]
 
 _BACKENDS = 14
 _ABSENT = 3
+_COLUMNS: tuple[OutcomeName, ...] = (
+    "exact",
+    "implementation-defined",
+    "budgeted",
+    "explained",
+    "differs",
+    "crashed",
+    "not run",
+)
 _SCRIPT = 12
 
 
 def to_text(report: Report) -> str:
     """One line per backend with the outcomes counted, the worst first where they do not all fit."""
     found = backends(report)
-    columns = [o for o in SEVERITY[1:] + SEVERITY[:1] if any(results.counts[o] for _, results in found)]
+    columns = [o for o in _COLUMNS if any(results.counts[o] for _, results in found)]
     rows = []
     for record, results in sorted(found, key=lambda pair: -SEVERITY.index(pair[1].outcome))[:_BACKENDS]:
         name = record.name if not record.version else f"{record.name} {record.version}"

@@ -120,11 +120,14 @@ def progress(report: Report) -> str:
 
 
 def replay(report: Report, result: Result) -> str:
-    """The command that makes this result alone again, into a folder of its own: the run's command, and pytest's -k."""
-    # What -k does not take as part of a word (a comma, an @) parts the id into several words, all of which must occur.
-    words = re.findall(r"[\w:+\-.\[\]\\/]+", f"{result.backend}::{result.id}")
-    chosen = f"-k {shlex.quote(' and '.join(words))}"
+    """The command that makes this result alone again, into a folder of its own."""
     if not report.command.startswith("halfeven run"):
-        return f"{report.command} {chosen}"
-    command, _, extra = report.command.partition(" -- ")
-    return " ".join(filter(None, [command, "--out halfeven-replay --", extra, chosen]))
+        return f"{report.command} --halfeven-item {shlex.quote(f'{result.backend}::{result.id}')}"
+    words = shlex.split(report.command)
+    words = words[: words.index("--")] if "--" in words else words
+    for option, values in (("--resume", 0), ("--out", 1), ("--item", 1)):
+        while option in words:
+            i = words.index(option)
+            del words[i : i + 1 + values]
+    words = [w for w in words if not w.startswith(("--out=", "--item="))]
+    return shlex.join([*words, "--item", f"{result.backend}::{result.id}", "--out", "halfeven-replay"])

@@ -81,17 +81,17 @@ def test_memory_that_was_never_written_is_seen(size: int, array: str) -> None:
     trial = Trial(backend, item.requirement, "boundaries", item.configuration, "quick", 0)
     x = trial.case(np.ones(size, np.float32), 1.0, 0)
     good(torch.ones(size), torch.tensor(1.0), torch.tensor(0), qmin=0, qmax=1)  # the right answer, left in memory
-    told = 0
+    told = seen = 0
     for _ in range(20):
         before = trial.differing
         try:
             trial.expect(x)
         except Fault as fault:
             told += "were never written" in str(fault)
-        else:
-            assert trial.differing > before
-    # Which memory comes back is the allocator's choice; mostly it is the poisoned.
-    assert told > 0 or size > 1000
+        seen += trial.differing > before
+    # Which memory comes back is the allocator's choice: mostly the poisoned, hardly ever the right answer.
+    assert told + seen >= 15
+    assert told > 0 or array == "torch" or size > 1000
 
 
 @pytest.mark.parametrize(
