@@ -43,8 +43,10 @@ test: $(READY) ## run the tests on the installed package
 libraries: $(READY) ## install the libraries that are tried (LIBRARIES=torchao,onnx,aimet)
 	$(BIN)/python -m pip install --quiet -c $(PINNED) '.[$(LIBRARIES)]'
 
-reports: libraries ## try every installed library in the standard tier, one report each, under reports/
-	$(BIN)/python tools/reports.py reports
+TIER ?= quick
+
+reports: libraries ## try every installed library (TIER=quick or standard), one report each, under reports/
+	$(BIN)/python tools/reports.py reports $(TIER)
 
 benchmark: $(READY) ## measure how many codes are compared per second
 	@set -e; for file in benchmarks/*.py; do echo "$$file"; $(BIN)/python "$$file"; done

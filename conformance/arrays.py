@@ -43,7 +43,7 @@ def from_backend(value: Any) -> Array:
         TypeError: it is neither a tensor nor an array.
     """
     if isinstance(value, torch.Tensor):
-        plain = value.detach().as_subclass(torch.Tensor)
+        plain = value.detach().as_subclass(torch.Tensor).resolve_neg().resolve_conj()
         plain = plain.cpu() if plain.device.type != "cpu" else plain
         if plain.dtype == torch.bfloat16:
             return plain.view(torch.int16).numpy().view(_BFLOAT16)

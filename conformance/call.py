@@ -5,11 +5,9 @@ with poison and freed just before, so that an element the backend never writes s
 call before is kept and looked at again, so that a buffer handed out twice shows.
 """
 
-import inspect
+import ctypes
 import traceback
-from collections.abc import Callable
 from dataclasses import dataclass, field
-from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -17,15 +15,16 @@ import numpy.typing as npt
 import torch
 
 from halfeven.conformance.arrays import arrange, from_backend, to_torch
-from halfeven.conformance.backends.protocol import Backend, Unsupported
+from halfeven.conformance.backends.protocol import Backend, Unsupported, names
 from halfeven.conformance.configuration import DTYPES, Case, Configuration
+from halfeven.conformance.environment import flushes_to_zero, rounds_to_nearest
 from halfeven.reference.profiles import PROFILES, Operation
 
 Array = npt.NDArray[Any]
 
-__all__ = ["POISON", "Caller", "Crash", "Fault"]
+__all__ = ["POISONS", "Caller", "Crash", "Fault"]
 
-POISON = 0xA5
+POISONS = (0xA5, 0x5A)
 _TORCH_DTYPES = {name: getattr(torch, name) for name in DTYPES}
 
 
@@ -42,9 +41,10 @@ class Caller:
     """Calls one backend. Holds the previous result, to see whether a later call changes it."""
 
     backend: Backend
+    poison: int = POISONS[0]
     _previous: tuple[Array, bytes] | None = field(default=None, repr=False)
 
-    def __call__(self, case: Case, *, strict_dtype: bool = True) -> Array:
+    def __call__(self, case: Case) -> Array:
         """The backend's answer to ``case``, in the shape of its input.
 
         Raises:
@@ -58,12 +58,20 @@ class Caller:
         before = [_memory(a).tobytes() for a in held]
         arguments = self.arguments(held)
         value = self._answer(c, arguments)
+        if flushes_to_zero():  # the reference must not lose its subnormals to what a backend has switched on
+            torch.set_flush_denormal(False)
+            msg = "changed the process: flush-to-zero was on after the call"
+            raise Fault(msg)
+        if not rounds_to_nearest():
+            ctypes.CDLL(None).fesetround(0)  # to nearest, on every platform that has the function
+            msg = "changed the process: the rounding mode was another after the call"
+            raise Fault(msg)
         if self._elsewhere:
             held = [from_backend(a) for a in arguments]
         if [_memory(a).tobytes() for a in held] != before:
             msg = "mutated input: the call changed an argument in place"
             raise Fault(msg)
-        self._check(c, value, x.shape, strict=strict_dtype)
+        self._check(c, value, x.shape)
         self._keep(value)
         return value
 
@@ -90,34 +98,37 @@ class Caller:
         if c.operation == "dequantize":
             dtype: Any = DTYPES[c.dtype] if self.backend.array == "numpy" else _TORCH_DTYPES[c.dtype]
             offered |= {"qmin": c.grid.qmin, "qmax": c.grid.qmax, "dtype": dtype}
-        named = {key: value for key, value in offered.items() if _names(function, key)}
+        named = {key: value for key, value in offered.items() if names(function, key)}
+        if c.block_size is not None:  # what only a **kwargs can take is given where it says something
+            named["block_size"] = c.block_size
         return named if c.operation == "dequantize" else named | {"qmin": c.grid.qmin, "qmax": c.grid.qmax}
 
     def _answer(self, c: Configuration, arguments: list[Any]) -> Array:
         keywords = self.keywords(c)
         # Written and freed: an allocator mostly hands the same memory to a result that nothing is written into, so
         # that what was there before, such as the right answer to the call before, is not taken for an answer.
-        size = max(int(np.prod(c.shape)), 1) * DTYPES[c.dtype].itemsize
-        poison = [np.full(size, POISON, np.uint8), *(torch.full((size,), POISON, dtype=torch.uint8) for _ in range(4))]
+        # A result may have elements of any width, and allocators sort by size.
+        self.poison = POISONS[1] if self.poison == POISONS[0] else POISONS[0]
+        size = max(int(np.prod(c.shape)), 1)
+        poison: list[object] = [np.full(size * width, self.poison, np.uint8) for width in (1, 2, 4, 8)]
+        poison += [torch.full((size * width,), self.poison, dtype=torch.uint8) for width in (1, 2, 4, 8, 1, 2, 4, 8)]
         del poison
         try:
             value = self.backend.operations[c.operation](*arguments, **keywords)
-        except Unsupported:
+        except (Unsupported, KeyboardInterrupt):
             raise
-        except Exception:  # noqa: BLE001 - whatever the backend raises is its outcome
+        except BaseException:  # noqa: BLE001 - whatever the backend raises is its outcome, SystemExit too
             raise Crash(traceback.format_exc(limit=-6)) from None
         try:
             return from_backend(value)
-        except TypeError as error:
+        except Exception as error:  # noqa: BLE001 - a meta, sparse or nested tensor has no array
             msg = f"wrong result: {error}"
             raise Fault(msg) from None
 
-    def _check(self, c: Configuration, value: Array, shape: tuple[int, ...], *, strict: bool) -> None:
+    def _check(self, c: Configuration, value: Array, shape: tuple[int, ...]) -> None:
         if value.shape != shape:
             msg = f"wrong shape: {value.shape} for an input of {shape}"
             raise Fault(msg)
-        if not strict:
-            return
         kind = _kind(value)
         if c.operation == "quantize":
             if kind == "other":
@@ -144,12 +155,3 @@ def _kind(value: Array) -> str:
     if value.dtype.kind in "iu":
         return "integer"
     return "float" if value.dtype.kind == "f" or value.dtype in DTYPES.values() else "other"
-
-
-@lru_cache(maxsize=256)
-def _names(function: Callable[..., Any], key: str) -> bool:
-    try:
-        parameters = inspect.signature(function).parameters
-    except (TypeError, ValueError):  # a builtin tells nothing: give it the bare call
-        return False
-    return key in parameters or any(p.kind is p.VAR_KEYWORD for p in parameters.values())

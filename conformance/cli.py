@@ -78,18 +78,23 @@ def _run(options: argparse.Namespace, extra: list[str], given: list[str]) -> int
     status = int(pytest.main([*command, *extra]))
     if status == pytest.ExitCode.USAGE_ERROR:
         return USAGE
-    return _verdict(out)
+    return _verdict(out, given)
 
 
-def _verdict(out: Path) -> int:
+def _verdict(out: Path, given: list[str]) -> int:
     from halfeven.conformance.report import codec
+    from halfeven.conformance.suite import says_something
 
     report = codec.read_json(out / "report.json")
     if not report.ran:
         return _usage("nothing ran, so nothing is known to conform; the report says why")
     if not report.complete:
         done = len(report.results)
-        return _usage(f"the run is incomplete: {done} of {report.expected} finished; halfeven run --resume takes it up")
+        rest = [w for w in given if w != "--resume"]
+        again = shlex.join(["halfeven", *rest[:1], "--resume", *rest[1:]])
+        return _usage(f"the run is incomplete: {done} of {report.expected} finished; this takes it up: {again}")
+    if report.conforms and not says_something(report.results):
+        return _usage("no documented requirement was tried, so nothing is known to conform; the report says why")
     return CONFORMS if report.conforms else DIFFERS
 
 

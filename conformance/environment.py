@@ -6,15 +6,23 @@ import sys
 from importlib import metadata
 from typing import Any
 
+import numpy as np
 import torch
 
-__all__ = ["environment"]
+__all__ = ["THREADS", "environment", "flushes_to_zero", "rounds_to_nearest"]
+
+#: The threads of torch during a check: calls are small, and several processes share the cores.
+THREADS = 1
+_ONE = np.array([1.0, 1.0, -1.0, -1.0], np.float32)
+_TIES = np.array([1, 3, -1, -3], np.float32) * np.float32(2.0**-24)
+_ROUNDED = np.array([1.0, 1 + 2.0**-22, -1.0, -1 - 2.0**-22], np.float32)
+_LEAST_NORMAL, _HALF = np.array([2.0**-126], np.float32), np.array([0.5], np.float32)
 
 _DISTRIBUTIONS = ("halfeven", "numpy", "ml_dtypes", "torch", "hypothesis", "pytest")
 
 
 def environment(workers: int = 0) -> dict[str, Any]:
-    """Versions, CPU capability, threads per process (see ``run``), flush-to-zero and accelerator."""
+    """Versions, CPU capability, threads per process, flush-to-zero and accelerator."""
     versions = {name: _version(name) for name in _DISTRIBUTIONS}
     return {
         "python": platform.python_version(),
@@ -22,10 +30,10 @@ def environment(workers: int = 0) -> dict[str, Any]:
         "system": f"{platform.system()} {platform.machine()}",
         "byte_order": sys.byteorder,
         "cpu_capability": torch.backends.cpu.get_cpu_capability(),
-        "threads": 1,
+        "threads": THREADS,
         "cpus": len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1,
         "workers": workers,
-        "flush_to_zero": _flushes(),
+        "flush_to_zero": flushes_to_zero(),
         "device": torch.cuda.get_device_name() if torch.cuda.is_available() else "cpu",
     }
 
@@ -37,7 +45,11 @@ def _version(name: str) -> str:
         return "not installed"
 
 
-def _flushes() -> bool:
-    """Whether a subnormal product is flushed to zero in this process."""
-    least_normal = torch.tensor(2.0**-126)
-    return bool((least_normal * 0.5 == 0).item())
+def flushes_to_zero() -> bool:
+    """Whether a subnormal product is flushed to zero in this thread."""
+    return bool(_LEAST_NORMAL * _HALF == 0)
+
+
+def rounds_to_nearest() -> bool:
+    """Whether this thread rounds to nearest, ties to even, as the reference takes for granted."""
+    return bool((_ONE + _TIES == _ROUNDED).all())

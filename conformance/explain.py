@@ -58,6 +58,8 @@ def explain(profile: Profile, answers: Sequence[Answer], failing: Sequence[Answe
         return all(_reproduces(profile, model, replace(a, case=taken(a.case))) for a in [*samples, *answers])
 
     claimed = profile.model
+    if fits(profile.model):  # the transcription is finer than its model here: no change of the model explains anything
+        return None
     name, named = next(((n, m) for n, m in _named(profile) if fits(m)), ("", None))
     if named is not None and _system(name) == _system(profile.name):
         return Explanation(in_words(claimed, named), name)

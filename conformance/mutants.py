@@ -12,7 +12,6 @@ import numpy.typing as npt
 
 from halfeven.conformance.arrays import code_dtype, step
 from halfeven.conformance.backends.protocol import Backend
-from halfeven.conformance.call import POISON
 from halfeven.reference import Grid
 from halfeven.reference import model as evaluation
 from halfeven.reference.blocks import per_element
@@ -126,8 +125,8 @@ def _wrong_axis(parameter: Array, shape: tuple[int, ...], blocks: Any) -> Array:
 
 
 def _tail(_x: Array, value: Array) -> Array:
-    """Full vectors alone are written; the rest is what the memory held, here the caller's poison."""
-    flat, written = np.full(value.nbytes, POISON, np.uint8).view(value.dtype), value.size // _VECTOR * _VECTOR
+    """Full vectors alone are written; the rest is what the memory held: here a page fresh from the system."""
+    flat, written = np.zeros(value.size, value.dtype), value.size // _VECTOR * _VECTOR
     flat[:written] = value.ravel()[:written]
     return flat.reshape(value.shape)
 
@@ -183,6 +182,7 @@ MUTANTS: dict[str, Mutant] = {
     "transposed-layout": Mutant(result=_memory_order),
     "fake-by-reciprocal": Mutant(model={"division": "reciprocal"}, only=("fake_quantize",)),
     "zero-point-dropped-in-dequantize": Mutant(zero=np.zeros_like, only=("dequantize",)),
+    "zero-sign-lost": Mutant(result=lambda _x, value: value + np.zeros((), value.dtype)),
     "mutated-input": Mutant(result=_overwrite),
     "wrong-dtype": Mutant(result=_other_dtype),
     "wrong-shape": Mutant(result=_flat),

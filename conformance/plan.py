@@ -13,9 +13,10 @@ from halfeven.conformance.trial import Tier
 from halfeven.reference import Grid
 from halfeven.reference.profiles import PROFILES, Operation, Profile
 
-__all__ = ["SMOKE", "Item", "grids", "plan"]
+__all__ = ["SMOKE", "UNDOCUMENTED", "Item", "grids", "plan"]
 
 SMOKE = "smoke"
+UNDOCUMENTED = "undocumented"
 _GRANULARITIES = {"first": 1, "two": 2, "all": 5}
 _GRIDS: dict[Tier, tuple[Grid, ...]] = {
     "quick": (
@@ -55,14 +56,15 @@ class Item:
 
 def plan(backend: Backend, tier: Tier = "quick", seed: int = 0) -> list[Item]:
     """Every item for ``backend``: first the smoke probes, then requirement by requirement."""
-    return list(_items(backend, tier, seed))
+    return [*_undocumented(backend, tier, seed), *_items(backend, tier, seed)]
 
 
 def grids(backend: Backend, tier: Tier) -> list[Grid]:
-    """The grids that the tier tries, the profile allows and the backend takes; else the backend's own."""
+    """The grids that the backend takes, all of them; else the tier's; those that the profile allows."""
     profile = PROFILES[backend.profile]
-    wanted = [g for g in _GRIDS[tier] if profile.accepts(g) and (backend.grids is None or g in backend.grids)]
-    return wanted or [g for g in backend.grids or profile.grids or () if profile.accepts(g)][:1]
+    if backend.grids is not None:
+        return [g for g in backend.grids if profile.accepts(g)]
+    return [g for g in _GRIDS[tier] if profile.accepts(g)] or list(profile.grids or ())[:1]
 
 
 def _items(backend: Backend, tier: Tier, seed: int) -> Iterator[Item]:
@@ -72,18 +74,35 @@ def _items(backend: Backend, tier: Tier, seed: int) -> Iterator[Item]:
             check = CHECKS[name]
             if not {requirement.operation, *requirement.needs} <= set(backend.operations):
                 continue
-            for c in _configurations(backend, requirement.operation, check, available):
+            for c in _configurations(backend, requirement, check, available):
                 yield Item(backend, requirement, name, c, tier, seed)
 
 
+def _undocumented(backend: Backend, tier: Tier, seed: int) -> Iterator[Item]:
+    """What the backend offers and its profile does not speak of: reported as not run, so that nobody counts on it."""
+    profile = PROFILES[backend.profile]
+    operation, dtype, grid = next(iter(backend.operations)), backend.dtypes[0], Grid(-128, 127)
+    beyond: list[tuple[Operation, str, Grid, str]] = [
+        (o, dtype, grid, o) for o in backend.operations if o not in profile.numpy
+    ]
+    beyond += [(operation, d, grid, d) for d in backend.dtypes if d not in profile.dtypes]
+    beyond += [(operation, dtype, g, f"grid {g}") for g in backend.grids or () if not profile.accepts(g)]
+    for o, d, g, what in beyond:
+        text = f"profile {profile.name} documents no {what}"
+        requirement = Requirement(f"{profile.name}/{o}/{UNDOCUMENTED}", text, "silent", "", (), ())
+        yield Item(backend, requirement, UNDOCUMENTED, Configuration(o, d, g, ()), tier, seed)
+
+
 def _configurations(
-    backend: Backend, operation: Operation, check: Check, available: list[Grid]
+    backend: Backend, requirement: Requirement, check: Check, available: list[Grid]
 ) -> Iterator[Configuration]:
+    operation = requirement.operation
+    coded = operation != "fake_quantize" or "quantize" in requirement.needs
     profile = PROFILES[backend.profile]
     dtypes = [d for d in backend.dtypes if d in profile.dtypes and d in check.dtypes]
     granularities: tuple[Granularity, ...] = backend.granularities[: _GRANULARITIES[check.granularities]]
     for dtype in dtypes if check.every_dtype else dtypes[:1]:
-        held = [g for g in available if operation == "fake_quantize" or _holds(profile, dtype, g)]
+        held = [g for g in available if not coded or _holds(profile, dtype, g)]
         for grid in held if check.every_grid else _one_of_each_sign(held):
             for granularity in granularities:
                 yield Configuration(operation, dtype, grid, (), granularity)

@@ -5,8 +5,10 @@ reports; the controlling process journals each as it comes and writes the report
 """
 
 import argparse
+import shlex
 from collections.abc import Iterator
 from dataclasses import asdict
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -103,6 +105,7 @@ class _Session:
         self.expected = 0
         self.selected = 0
         self.interrupted = False
+        self.started = datetime.now(UTC).isoformat(timespec="seconds")
         self.done: set[tuple[str, str]] = set()
         out = config.getoption("halfeven_out")
         self.out = Path(out) if out else None
@@ -115,6 +118,9 @@ class _Session:
 
         journal = out / "journal.jsonl"
         if self.config.getoption("halfeven_resume"):
+            if not (out / "report.json").exists():
+                msg = f"--resume: {out} has no report.json of an earlier run; leave --resume out, or give its --out"
+                raise pytest.UsageError(msg)
             earlier = codec.read_json(out / "report.json")
             options = {key: self.config.getoption(f"halfeven_{key}") for key in ("tier", "seed")}
             if (earlier.tier, earlier.seed) != (options["tier"], options["seed"]):
@@ -124,7 +130,8 @@ class _Session:
             self.done = {(r.backend, r.id) for r in kept}
             if not self.worker:
                 self.results = [asdict(r) for r in kept]
-                self.backends = {b.name: asdict(b) for b in earlier.backends}
+                self.backends = {r.backend: {"name": r.backend, "profile": r.profile} for r in kept}
+                self.backends |= {b.name: asdict(b) for b in earlier.backends}
         elif not self.worker:
             out.mkdir(parents=True, exist_ok=True)
             journal.unlink(missing_ok=True)
@@ -195,8 +202,12 @@ class _Session:
         """A backend that took its process down leaves no result of its own: xdist reports the item as failed."""
         if self.worker or str(report.when) != "???" or not report.failed:
             return
+        from halfeven.conformance.requirements import requirements
+
         name, _, id_ = report.nodeid.partition("::")
-        profile, operation, aspect, *_ = [*id_.split("/"), "", "", ""]
+        profile, operation, *_ = [*id_.split("/"), "", ""]
+        requirement = next(r for r in requirements(profile) if id_.startswith(f"{r.id}/"))
+        check = next((c for c in requirement.checks if id_.endswith(f"/{c}")), requirement.checks[0])
         record = self.backends.get(name, {"name": name, "profile": profile})
         self._keep(
             {
@@ -204,8 +215,8 @@ class _Session:
                 "backend": name,
                 "profile": profile,
                 "operation": operation,
-                "requirement": f"{profile}/{operation}/{aspect}",
-                "check": aspect,
+                "requirement": requirement.id,
+                "check": check,
                 "configuration": {},
                 "outcome": "crashed",
                 "cause": "the process died",
@@ -247,8 +258,6 @@ class _Session:
             terminalreporter.write_line(f"\nreport: {self.out / 'report.md'} (data: report.json)")
 
     def _report(self, *, complete: bool) -> Any:
-        from datetime import UTC, datetime
-
         from halfeven.conformance.environment import environment
         from halfeven.conformance.report.model import BackendRecord, Report
 
@@ -258,7 +267,7 @@ class _Session:
         results += self._waivers(results) if complete else []
         order = {name: i for i, name in enumerate(sorted(self.backends))}
         return Report(
-            command=option("halfeven_command") or "pytest",
+            command=option("halfeven_command") or shlex.join(["pytest", *self.config.invocation_params.args]),
             tier=option("halfeven_tier"),
             seed=option("halfeven_seed"),
             environment=environment(len(getattr(self.config.option, "tx", None) or [])),
@@ -267,7 +276,7 @@ class _Session:
             expected=max(self.expected, len(results)),
             complete=complete,
             not_run=tuple({"backend": name, "reason": reason} for name, reason in sorted(self.absent.items())),
-            created=datetime.now(UTC).isoformat(timespec="seconds"),
+            created=self.started,
         )
 
     def _waivers(self, results: list[Any]) -> list[Any]:

@@ -6,12 +6,14 @@ from typing import Any
 
 from halfeven.conformance.backends.protocol import ArrayKind, adapt
 from halfeven.conformance.plan import Item, plan
+from halfeven.conformance.report.groups import worst
 from halfeven.conformance.report.model import CONFORMING, OutcomeName, Result, Witness
+from halfeven.conformance.requirements import requirements
 from halfeven.conformance.run import run
 from halfeven.conformance.trial import TIERS, Tier
 from halfeven.reference.profiles import PROFILES, Operation
 
-__all__ = ["Verdict", "check", "conformance_suite", "failure", "unused_waivers"]
+__all__ = ["Verdict", "check", "conformance_suite", "failure", "says_something", "unused_waivers"]
 
 
 @dataclass(frozen=True)
@@ -28,17 +30,17 @@ class Verdict:
 
     @property
     def conforms(self) -> bool:
-        """Whether something ran and nothing parts from the profile."""
+        """Whether something that the document says was tried, and nothing parts from the profile."""
         ran = [r for r in self.results if r.outcome != "not run"]
-        return bool(ran) and all(r.outcome in CONFORMING for r in ran)
+        return says_something(self.results) and all(r.outcome in CONFORMING for r in ran)
 
     @property
     def outcome(self) -> OutcomeName:
         """In one word: crashed, differs, budgeted, exact, or not run. Single results may be ``explained``."""
-        seen = {r.outcome for r in self.results}
-        order: Sequence[OutcomeName] = ("crashed", "differs", "budgeted", "exact", "implementation-defined")
-        merged = {"differs" if o == "explained" else o for o in seen}
-        return next((o for o in order if o in merged), "not run")
+        found = worst(r.outcome for r in self.results)
+        if found == "exact" and not says_something(self.results):
+            return "not run"
+        return "differs" if found == "explained" else found
 
     @property
     def witness(self) -> Witness | None:
@@ -82,6 +84,9 @@ def check(
     if tier not in TIERS:
         msg = f"tier={tier!r} is not accepted: give one of {', '.join(TIERS)}"
         raise ValueError(msg)
+    if seed < 0:
+        msg = f"seed={seed} is not accepted: give 0 or more"
+        raise ValueError(msg)
     backend = adapt(fn, profile=profile, operation=operation, array=array)
     results = [run(item) for item in plan(backend, tier, seed)]
     return Verdict(backend.name, (*results, *unused_waivers(backend.name, backend.profile, backend.waivers, results)))
@@ -111,6 +116,14 @@ def conformance_suite(source: Any, *, profile: str | None = None, tier: Tier = "
 
     Suite.__name__ = Suite.__qualname__ = f"Test{backend.name}"
     return Suite
+
+
+def says_something(results: Sequence[Result]) -> bool:
+    """Whether a requirement that a document or a measurement settles was tried; smoke and layouts alone say little."""
+    settled = {
+        r.id for p in {r.profile for r in results} for r in requirements(p) if r.basis in {"documented", "measured"}
+    }
+    return any(r.requirement in settled and r.outcome not in {"not run", "implementation-defined"} for r in results)
 
 
 def failure(result: Result) -> str:

@@ -1,6 +1,7 @@
 """A trial: one check of one backend in one configuration, and the evidence that it gathers."""
 
-from collections.abc import Callable
+import contextlib
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
@@ -10,12 +11,15 @@ import numpy as np
 import numpy.typing as npt
 from hypothesis.strategies import SearchStrategy
 
+from halfeven.conformance.arrays import code_dtype
 from halfeven.conformance.backends.protocol import Backend, Unsupported
-from halfeven.conformance.call import POISON, Caller, Fault
+from halfeven.conformance.call import Caller, Fault
 from halfeven.conformance.compare import Comparison, compare_codes, compare_reals
 from halfeven.conformance.configuration import DTYPES, Case, Configuration
 from halfeven.conformance.explain import Answer, evaluation_of, flat
+from halfeven.conformance.inputs.strategies import blocks_of
 from halfeven.conformance.requirements import Requirement
+from halfeven.reference.blocks import parameter_shape
 from halfeven.reference.profiles import PROFILES, Profile
 
 Array = npt.NDArray[Any]
@@ -56,6 +60,7 @@ class Trial:
 
     Attributes:
         answers: everything that was compared with the reference, for the search over models.
+        refused: why calls were not offered by the backend.
         findings: the calls that differ; after a search by Hypothesis the last one is the smallest.
         seen: what the backend did where the document is silent.
     """
@@ -73,6 +78,7 @@ class Trial:
     answers: list[Answer] = field(default_factory=list)
     findings: list[Finding] = field(default_factory=list)
     seen: list[str] = field(default_factory=list)
+    refused: list[str] = field(default_factory=list)
     minimal_last: bool = False
 
     def __post_init__(self) -> None:  # noqa: D105
@@ -87,6 +93,20 @@ class Trial:
     def dtype(self) -> np.dtype[Any]:
         """The float dtype of the configuration."""
         return DTYPES[self.configuration.dtype]
+
+    @property
+    def code_dtype(self) -> np.dtype[Any]:
+        """The dtype in which the profile holds codes: the input's own, or the smallest integer type."""
+        return self.dtype if self.profile.codes == "input" else code_dtype(self.configuration.grid)
+
+    @property
+    def zeros(self) -> list[int]:
+        """An even and an odd zero point of the grid; 0 alone where the profile has none."""
+        if len(self.profile.parameters) == 1:
+            return [0]
+        grid = self.configuration.grid
+        found = [z for z in (0, 3) if z in grid] or [grid.qmin, grid.qmax]
+        return sorted(set(found))
 
     @property
     def scale_dtype(self) -> np.dtype[Any]:
@@ -114,24 +134,40 @@ class Trial:
             z = z.astype(np.int32) if len(parameters) > 1 else np.zeros_like(z, np.int32)
         return Case(c, x, np.asarray(s), np.asarray(z))
 
+    def plain(self, values: Array) -> Case:
+        """Codes for dequantize, or inputs, with scale 1 and zero point 0 in the plainest blocks of the granularity."""
+        c = self.configuration
+        x = values.astype(self.code_dtype if c.operation == "dequantize" else self.dtype)
+        blocks = blocks_of(c.granularity, x.shape)
+        shape = () if blocks is None else parameter_shape(x.shape, blocks)
+        return self.case(x, np.ones(shape), np.zeros(shape, np.int64), block_size=blocks)
+
+    @contextlib.contextmanager
+    def offered(self) -> Iterator[None]:
+        """Go on where the backend does not offer one call: what it does offer is tried, and what differed stays."""
+        try:
+            yield
+        except Unsupported as reason:
+            self.refused.append(str(reason))
+
     def ask(self, case: Case) -> Array:
         """The backend's answer."""
         return self.caller(case)
 
-    def expect(self, case: Case) -> Array:
-        """The backend's answer, compared with the reference."""
+    def expect(self, case: Case, *, signs: bool = False) -> Array:
+        """The backend's answer, compared with the reference; with ``signs`` the signs of zero codes too."""
         actual = self.ask(case)
         self.answers.append(Answer(case, actual))
-        return self.compare(case, evaluation_of(self.profile, case), actual)
+        return self.compare(case, evaluation_of(self.profile, case), actual, signs=signs)
 
-    def compare(self, case: Case, expected: Array, actual: Array, *, own: bool = False) -> Array:
+    def compare(self, case: Case, expected: Array, actual: Array, *, own: bool = False, signs: bool = False) -> Array:
         """Count what differs between two arrays, codes or reals by the case's operation."""
-        codes = case.configuration.operation == "quantize"
+        codes = case.configuration.operation == "quantize" and not (signs and expected.dtype == actual.dtype)
         comparison = (compare_codes if codes else compare_reals)(np.broadcast_to(expected, actual.shape), actual)
         self.points += comparison.points
         self.unit = self.unit or comparison.unit
         if comparison.differing:
-            if _is_poison(actual, comparison.where):
+            if not own and self._never_written(case, actual, comparison):
                 msg = f"stale output: {comparison.differing} of {actual.size} elements were never written"
                 raise Fault(msg)
             self.differing += comparison.differing
@@ -139,14 +175,20 @@ class Trial:
             self.findings.append(Finding(case, np.array(expected), np.array(actual), comparison, own))
         return actual
 
+    def _never_written(self, case: Case, actual: Array, comparison: Comparison) -> bool:
+        """Whether everything that differs is the poison of its call, and follows it when the poison changes."""
+        w, poison = comparison.where, self.caller.poison
+        if not _is(poison, np.ascontiguousarray(actual).ravel()[w]):
+            return False
+        again = self.caller(case)
+        return self.caller.poison != poison and _is(self.caller.poison, np.ascontiguousarray(again).ravel()[w])
+
     def _measure(self, case: Case, expected: Array, actual: Array, comparison: Comparison) -> None:
         """The largest difference so far; of reals on a grid in code steps, as soon as one is on another code."""
         steps, unit = comparison.steps, comparison.unit
         if case.configuration.operation == "fake_quantize":
             elements, w = flat(case), comparison.where
-            scale = elements.scale[w].astype(np.float64)
-            if self.profile.parameters[0] == "amax":
-                scale = scale / case.configuration.grid.qmax
+            scale = self.profile.real_per_code(elements.scale[w], case.configuration.grid)
             with np.errstate(all="ignore"):
                 codes = np.abs(expected.ravel()[w].astype(np.float64) - actual.ravel()[w]) / scale
             codes = codes[np.isfinite(codes)]
@@ -159,19 +201,19 @@ class Trial:
 
     def explore(self, strategy: SearchStrategy[Any], body: Callable[[Any], None]) -> None:
         """Run ``body`` on configurations that Hypothesis draws, and shrink the first that differs."""
-        unsupported: list[str] = []
-        ran = 0
+        first: tuple[int, int, int, str] | None = None
 
         def attempt(drawn: Any) -> None:
-            nonlocal ran
+            nonlocal first
             before = self.differing
             try:
                 body(drawn)
             except Unsupported as reason:
-                unsupported.append(str(reason))
+                self.refused.append(str(reason))
                 hypothesis.reject()
-            ran += 1
             if self.differing > before:
+                # What follows is the same difference, shrunk: it counts once.
+                first = first or (self.points, self.differing, self.steps, self.unit)
                 raise _Differs
 
         settings = hypothesis.settings(
@@ -189,16 +231,14 @@ class Trial:
             run()
         except _Differs:
             self.minimal_last = True
+            if first is not None:
+                self.points, self.differing, self.steps, self.unit = first
         except hypothesis.errors.Unsatisfiable:
             pass  # nothing that was drawn is offered by the backend
         except hypothesis.errors.Flaky:
             msg = "not deterministic: the same call differed once and not again"
             raise Fault(msg) from None
-        if not ran:
-            raise Unsupported(unsupported[0] if unsupported else "no configuration fits")
 
 
-def _is_poison(actual: Array, where: Array) -> bool:
-    """Whether everything that differs is memory that the backend never wrote."""
-    wrong = np.ascontiguousarray(actual).ravel()[where]
-    return bool((wrong.view(np.uint8) == POISON).all())
+def _is(byte: int, values: Array) -> bool:
+    return bool(values.size) and bool((np.ascontiguousarray(values).view(np.uint8) == byte).all())

@@ -15,11 +15,11 @@ from halfeven.conformance.arrays import signed_bits
 from halfeven.conformance.backends.protocol import Backend, Unsupported
 from halfeven.conformance.call import Caller, Crash, Fault
 from halfeven.conformance.compare import compare_codes, compare_reals
-from halfeven.conformance.configuration import Case
+from halfeven.conformance.configuration import Case, Configuration
 from halfeven.conformance.explain import evaluation_of, flat
 from halfeven.conformance.report.model import Witness
 from halfeven.reference import exact
-from halfeven.reference.profiles import PROFILES
+from halfeven.reference.profiles import PROFILES, Profile
 
 Array = npt.NDArray[Any]
 
@@ -37,7 +37,7 @@ def witness(backend: Backend, case: Case, expected: Array, actual: Array, where:
     index = min(where[:4096], key=lambda i: _simplicity(elements, int(i)))
     x, scale, zero = (a[index] for a in (elements.x, elements.scale, elements.zero))
     small, found = _smallest(backend, elements, int(index))
-    quotient, to_tie = _exact(case, x, scale)
+    quotient, to_tie = _exact(PROFILES[backend.profile], case, x, scale)
     c = case.configuration
     coordinates = tuple(int(j) for j in np.unravel_index(index, case.x.shape))
     call = f"element {coordinates} of shape {case.x.shape}, {c}, blocks {c.block_size or 'none'}"
@@ -45,12 +45,14 @@ def witness(backend: Backend, case: Case, expected: Array, actual: Array, where:
         x=hexadecimal(x),
         scale=hexadecimal(scale),
         zero=hexadecimal(zero) if len(PROFILES[backend.profile].parameters) > 1 else "none",
-        expected=hexadecimal(wanted[index]),
-        actual=hexadecimal(values[index]),
+        expected=_shown(c, wanted[index]),
+        actual=_shown(c, values[index]),
         quotient=quotient,
         to_tie=to_tie,
         where=call,
-        script=_script(backend, small if found else case, wanted[index]) if found or case.x.size <= _SPELL_OUT else "",
+        script=_script(backend, small if found else case, wanted[index], () if found else coordinates)
+        if found or case.x.size <= _SPELL_OUT
+        else "",
         reproduced=found,
     )
 
@@ -103,13 +105,15 @@ def _smallest(backend: Backend, elements: Case, index: int) -> tuple[Case, bool]
     return elements, False
 
 
-def _exact(case: Case, x: Any, scale: Any) -> tuple[str, str]:
-    """The exact x / scale and its distance to the nearest tie; empty where there is none to speak of."""
-    operation, parameter = case.configuration.operation, float(scale)
-    if operation == "dequantize" or not np.isfinite(float(x)) or not np.isfinite(parameter) or not parameter:
+def _exact(profile: Profile, case: Case, x: Any, parameter: Any) -> tuple[str, str]:
+    """The exact quotient and its distance to the nearest tie; empty where there is none to speak of."""
+    c = case.configuration
+    given = float(parameter)
+    if c.operation == "dequantize" or not np.isfinite(float(x)) or not np.isfinite(given) or not given:
         return "", ""
-    quotient = exact.quotient(float(x), parameter)
-    return _fraction(quotient), _fraction(exact.distance_to_tie(float(x), parameter))
+    scale = Fraction(given) / c.grid.qmax if profile.parameters[0] == "amax" else Fraction(given)
+    quotient = exact.quotient(Fraction(float(x)), scale)
+    return _fraction(quotient), _fraction(exact.distance_to_tie(Fraction(float(x)), scale))
 
 
 def _fraction(value: Fraction) -> str:
@@ -117,7 +121,14 @@ def _fraction(value: Fraction) -> str:
     return f"{text} ({float(value)!r})" if "/" in text and abs(value) < Fraction(2) ** 1000 else text
 
 
-def _script(backend: Backend, case: Case, wanted: Any) -> str:
+def _shown(c: Configuration, value: Any) -> str:
+    """A code as a number, whatever dtype holds it; a real by its bits."""
+    number = float(value)
+    whole = c.operation == "quantize" and number.is_integer() and not (number == 0 and np.signbit(number))
+    return str(int(number)) if whole else hexadecimal(value)
+
+
+def _script(backend: Backend, case: Case, wanted: Any, at: tuple[int, ...]) -> str:
     """Python source that shows the difference with NumPy and the target alone."""
     c, profile = case.configuration, PROFILES[backend.profile]
     names = ["q" if c.operation == "dequantize" else "x", *profile.parameters]
@@ -131,23 +142,22 @@ def _script(backend: Backend, case: Case, wanted: Any) -> str:
     if c.operation != "dequantize":
         lines.append(f"qmin, qmax = {c.grid.qmin}, {c.grid.qmax}")
     formula = profile.numpy[c.operation]
-    if _formula_gives(formula, arrays, case, wanted):
+    if not at and _formula_gives(formula, arrays, case, wanted):
         lines.append(f"expected = {formula}")
     else:
-        lines.append(
-            f"expected = {float(wanted)!r}  # {hexadecimal(wanted)}: the reference, in its own wider arithmetic"
-        )
+        number = float(wanted)
+        literal = repr(number) if np.isfinite(number) else f"float('{number}')"
+        lines.append(f"expected = {literal}  # {hexadecimal(wanted)}: the reference")
     if backend.array == "torch":
         lines += [f"{name} = {_tensor(name, a)}" for name, a in arrays.items()]
-    return "\n".join([*lines, f"actual = {expression}", "print(expected, actual)"])
+    element = f"actual[{', '.join(map(str, at))}]" if at else "actual"
+    return "\n".join([*lines, f"actual = {expression}", f"print(expected, {element})"])
 
 
 def _target(backend: Backend, case: Case, names: list[str]) -> tuple[str, str]:
     c = case.configuration
     if backend.script is not None:
-        return backend.script(
-            c.operation, qmin=c.grid.qmin, qmax=c.grid.qmax, block_size=c.block_size, shape=case.x.shape, dtype=c.dtype
-        )
+        return backend.script(replace(c, shape=case.x.shape))
     function = backend.operations[c.operation]
     owner = getattr(function, "__self__", None)
     name = type(owner).__name__ if owner is not None else getattr(function, "__name__", "function")

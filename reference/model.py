@@ -118,7 +118,17 @@ def quantize(
 ) -> Array:
     """The codes of ``x`` under ``model``, as floats of the compute dtype (float64 where ``integer`` is set).
 
-    ``scale`` and ``zero`` broadcast to ``x`` or, with ``block_size``, have one entry per block.
+    Args:
+        model: what to carry out.
+        x: reals, a float array of any shape.
+        scale: real per code, or codes per real where ``division`` says so; broadcasts to ``x`` or, with
+            ``block_size``, has one entry per block.
+        zero: the zero point or offset, in codes and shaped as ``scale``; not read where ``sign`` is none.
+        grid: the codes that the result is limited to.
+        block_size: elements per block, one entry per dimension of ``x``.
+
+    Raises:
+        ValueError: the parameters do not fit ``x`` and ``block_size``, or a fused zero point meets float64.
     """
     t = compute_dtype(model, x.dtype, scale.dtype, grid)
     s = per_element(scale, x.shape, block_size)
@@ -153,7 +163,14 @@ def dequantize(
     dtype: DType,
     block_size: BlockSize | None = None,
 ) -> Array:
-    """The reals of the codes ``q``, in ``dtype``; every operation is rounded to it, unless ``product`` says more."""
+    """The reals of the codes ``q``, in ``dtype``; every operation is rounded to it, unless ``product`` says more.
+
+    ``q`` is integers or floats of any shape, and is not limited to a grid; ``scale``, ``zero`` and ``block_size`` as in
+    ``quantize``. The result has the shape of ``q``.
+
+    Raises:
+        ValueError: the parameters do not fit ``q`` and ``block_size``.
+    """
     wide: DType = np.promote_types(dtype, scale.dtype) if model.product == "promoted" else dtype
     s, z = per_element(scale, q.shape, block_size), per_element(zero, q.shape, block_size)
     with np.errstate(all="ignore"):
@@ -176,7 +193,8 @@ def fake_quantize(
 ) -> Array:
     """``x`` quantized, and dequantized in the compute dtype, rounded to ``x``'s dtype at the end.
 
-    With ``product`` promoted it is dequantized in ``x``'s dtype, as any codes are.
+    With ``product`` promoted it is dequantized in ``x``'s dtype, as any codes are. The result has the shape of ``x``;
+    arguments and errors as in ``quantize``.
     """
     q = quantize(model, x, scale, zero, grid, block_size)
     t = x.dtype if model.product == "promoted" else compute_dtype(model, x.dtype, scale.dtype, grid)

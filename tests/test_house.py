@@ -13,15 +13,40 @@ import pytest
 ROOT = Path(__file__).parents[1]
 PACKAGES = ("reference", "optimized", "conformance")
 LONGEST = 500
-BASE = {"hypothesis", "jsonschema", "ml_dtypes", "numpy", "pytest", "tabulate", "torch", "xdist"}
+PYPROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+
+
+def modules(requirements: list[str]) -> set[str]:
+    """The import names of distributions, which differ in a prefix at most: pytest-xdist, nvidia-modelopt."""
+    names = [re.split(r"[^A-Za-z0-9_.-]", r)[0].replace("-", "_") for r in requirements]
+    return {name.removeprefix("pytest_").removeprefix("nvidia_") for name in names}
+
+
+BASE = modules(PYPROJECT["project"]["dependencies"])
+EXTRAS = PYPROJECT["project"]["optional-dependencies"]
+VENDORS = modules([r for extra, requirements in EXTRAS.items() if extra != "dev" for r in requirements])
 # What each package may import beside the standard library; vendor libraries only where they are adapted.
 ALLOWED = {
     "reference": {"numpy", "ml_dtypes", "halfeven.reference"},
     "optimized": {"torch", "halfeven.optimized"},
     "conformance": BASE | {"halfeven"},
 }
-VENDORS = {"torchao", "onnx", "onnxruntime", "aimet_torch", "modelopt", "compressed_tensors", "brevitas"}
-PYPROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+# Inside conformance: plan -> trial -> run -> report, and the checks on top of a trial. What must not look upwards.
+_UPPER = ("checks", "plan", "run", "suite", "plugin", "cli")
+UPWARDS = {
+    **dict.fromkeys(("configuration.py", "arrays.py", "compare.py", "inputs"), (*_UPPER, "trial", "call", "backends")),
+    "backends": (*_UPPER, "trial", "call", "requirements", "report", "explain", "witness"),
+    "report": (*_UPPER, "trial", "call", "backends", "inputs"),
+    "requirements": (*_UPPER, "trial", "call", "backends", "inputs", "report"),
+    "call.py": (*_UPPER, "trial", "report"),
+    "explain.py": (*_UPPER, "trial", "call", "backends", "report"),
+    "trial.py": (*_UPPER, "report"),
+    "witness.py": (*_UPPER, "trial"),
+    "checks": ("plan", "run", "suite", "plugin", "cli", "report", "mutants"),
+    "plan.py": ("run", "suite", "plugin", "cli", "report"),
+    "run.py": ("suite", "plugin", "cli"),
+    "suite.py": ("plugin", "cli"),
+}
 
 
 def sources(*folders: str) -> Iterator[Path]:
@@ -53,6 +78,13 @@ def forbidden_imports(path: Path, text: str) -> list[str]:
     ]
 
 
+def upward_imports(path: Path, text: str) -> list[str]:
+    if path.parts[0] != "conformance":
+        return []
+    above = tuple(f"halfeven.conformance.{name}" for name in UPWARDS.get(path.parts[1], ()))
+    return [name for name in imported(ast.parse(text)) if any(name == a or name.startswith(a + ".") for a in above)]
+
+
 def exports(tree: ast.Module) -> list[str] | None:
     for node in tree.body:
         match node:
@@ -65,14 +97,37 @@ def exports(tree: ast.Module) -> list[str] | None:
 
 
 def defined(tree: ast.Module) -> set[str]:
-    names = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)}
-    for node in ast.walk(tree):
-        match node:
+    """The names that a module has once it is imported: those of its functions' insides are not among them."""
+    names: set[str] = set()
+    waiting: list[ast.AST] = list(tree.body)
+    while waiting:
+        match waiting.pop():
             case ast.FunctionDef(name=name) | ast.ClassDef(name=name):
                 names.add(name)
-            case ast.Import() | ast.ImportFrom():
-                names |= {alias.asname or alias.name for alias in node.names}
+            case ast.Import(names=aliases) | ast.ImportFrom(names=aliases):
+                names |= {alias.asname or alias.name for alias in aliases}
+            case ast.Name(id=name, ctx=ast.Store()):
+                names.add(name)
+            case ast.Lambda() | ast.ListComp() | ast.SetComp() | ast.DictComp() | ast.GeneratorExp():
+                pass
+            case node:
+                waiting += ast.iter_child_nodes(node)
     return names
+
+
+def unexported(texts: dict[str, str]) -> list[str]:
+    """Names that one module of the project takes from another which does not list them in its ``__all__``."""
+    trees = {name: ast.parse(text) for name, text in texts.items()}
+    return sorted(
+        {
+            f"{module}.{alias.name}"
+            for tree in trees.values()
+            for node in ast.walk(tree)
+            if isinstance(node, ast.ImportFrom) and (module := node.module or "") in trees
+            for alias in node.names
+            if f"{module}.{alias.name}" not in trees and alias.name not in (exports(trees[module]) or ())
+        }
+    )
 
 
 def wrong_exports(text: str) -> list[str]:
@@ -120,8 +175,29 @@ def test_there_are_sources() -> None:
 def test_module_keeps_the_rules(path: Path) -> None:
     text = (ROOT / path).read_text(encoding="utf-8")
     assert forbidden_imports(path, text) == []
+    assert upward_imports(path, text) == []
     assert wrong_exports(text) == []
     assert without_docstring(text) == []
+
+
+def test_a_module_lists_what_others_take_from_it() -> None:
+    names = {
+        path: ".".join(("halfeven", *path.with_suffix("").parts)).removesuffix(".__init__") for path in ALL_SOURCES
+    }
+    assert unexported({name: (ROOT / path).read_text(encoding="utf-8") for path, name in names.items()}) == []
+
+
+def test_layers_speak_of_what_there_is() -> None:
+    folder = ROOT / "conformance"
+    assert [name for name in UPWARDS if not (folder / name).exists()] == []
+    above = {name for names in UPWARDS.values() for name in names}
+    assert [n for n in above if not (folder / n).is_dir() and not (folder / f"{n}.py").exists()] == []
+
+
+def test_vendors_are_the_extras() -> None:
+    assert {"torchao", "onnx", "onnxruntime", "aimet_torch", "modelopt"} <= VENDORS
+    assert not VENDORS & (BASE | {"mypy", "ruff"})
+    assert {"numpy", "torch", "pytest", "xdist"} <= BASE
 
 
 def test_no_file_is_longer_than_500_lines() -> None:
@@ -179,9 +255,44 @@ def test_import_rule_finds_what_breaks_it(path: str, text: str, found: list[str]
 
 
 @pytest.mark.parametrize(
+    ("path", "text", "found"),
+    [
+        ("conformance/inputs/a.py", "from halfeven.conformance import checks", ["halfeven.conformance.checks"]),
+        ("conformance/compare.py", "import halfeven.conformance.plan", ["halfeven.conformance.plan"]),
+        (
+            "conformance/report/a.py",
+            "def f():\n    from halfeven.conformance.run import run",
+            ["halfeven.conformance.run.run"],
+        ),
+        (
+            "conformance/backends/a.py",
+            "from halfeven.conformance.checks.values import x",
+            ["halfeven.conformance.checks.values.x"],
+        ),
+        ("conformance/backends/a.py", "from halfeven.conformance.planning import x", []),
+        ("conformance/cli.py", "from halfeven.conformance.run import run", []),
+    ],
+)
+def test_layer_rule_finds_what_breaks_it(path: str, text: str, found: list[str]) -> None:
+    assert upward_imports(Path(path), text) == found
+
+
+def test_names_taken_but_not_listed_are_found() -> None:
+    texts = {
+        "halfeven.a": '__all__ = ["x"]\nx = y = 1',
+        "halfeven.b": "from halfeven.a import x, y\nfrom halfeven import a\nfrom numpy import z",
+        "halfeven": "",
+    }
+    assert unexported(texts) == ["halfeven.a.y"]
+
+
+@pytest.mark.parametrize(
     ("text", "found"),
     [
         ('"""Doc."""', []),
+        ('__all__ = ["local"]\ndef f():\n    local = 1', ["local"]),
+        ('__all__ = ["each"]\nx = [each for each in ()]', ["each"]),
+        ('__all__ = ["a", "b"]\nif c:\n    a, (b, d) = e\nelse:\n    import b', []),
         ("x = 1", ["no __all__"]),
         ('__all__ = ["f", "g"]\ndef f(): ...', ["g"]),
         ('__all__: list[str] = ["x"]\nfrom a import b as x', []),

@@ -1,4 +1,4 @@
-"""Try every installed library in the standard tier: one report per library and version, and the matrix of all.
+"""Try every installed library: one report per library and version, and the matrix of all.
 
 ``python tools/reports.py FOLDER [TIER]``. A library that differs is a finding; only a run that came to no result fails.
 """
@@ -16,7 +16,7 @@ __all__ = ["main"]
 DIFFERS = 1
 
 
-def main(folder: Path, tier: str = "standard") -> int:
+def main(folder: Path, tier: str = "quick") -> int:
     """Write ``folder/<library>-<version>/`` for each installed library, then the matrix; 1 if a run failed."""
     libraries: dict[str, list[str]] = {}
     for row in describe():
@@ -29,6 +29,7 @@ def main(folder: Path, tier: str = "standard") -> int:
         print(f"{name}: {', '.join(backends)}", flush=True)
         if subprocess.run([*command, "--out", str(folder / name), *backends], check=False).returncode > DIFFERS:
             failed.append(name)
+        (folder / name / "journal.jsonl").unlink(missing_ok=True)  # what it kept for an interrupted run, the report has
     write_matrix(folder)
     for name in failed:
         print(f"{name}: the run came to no result", file=sys.stderr)

@@ -6,14 +6,15 @@ channel, to ``torch.fake_quantize_*``.
 """
 
 import sys
+from functools import partial
 from typing import Any
 
 from torch import Tensor
 
-from halfeven.conformance.backends.common import installed, quiet_import
+from halfeven.conformance.backends.common import quiet_import
 from halfeven.conformance.backends.protocol import Backend
+from halfeven.conformance.configuration import Configuration
 from halfeven.reference.blocks import BlockSize, Shape, parameter_shape
-from halfeven.reference.profiles import Operation
 
 __all__ = ["load"]
 
@@ -75,26 +76,16 @@ class _Affine:
         )
         return result.detach()
 
-    def script(
-        self,
-        operation: Operation,
-        *,
-        qmin: int,
-        qmax: int,
-        block_size: BlockSize | None = None,
-        shape: Shape = (),
-        dtype: str = "float32",
-    ) -> tuple[str, str]:
-        del dtype
+    def script(self, c: Configuration) -> tuple[str, str]:
         scale = f"scale.detach().requires_grad_({self.trainable})"
-        blocks = f"block_size={_blocks(block_size, shape)}"
-        grid = f"qmin={qmin}, qmax={qmax}, {blocks}"
+        blocks = f"block_size={_blocks(c.block_size, c.shape)}"
+        grid = f"qmin={c.grid.qmin}, qmax={c.grid.qmax}, {blocks}"
         call = {
-            "quantize": f"affine.quantize(x, {scale}, offset, {grid}).detach()",
-            "dequantize": f"affine.dequantize(q, {scale}, offset, {blocks}).detach()",
-            "fake_quantize": f"affine.quantize_dequantize(x, {scale}, offset, {grid}).detach()",
+            "quantize": f"quantize(x, {scale}, offset, {grid})",
+            "dequantize": f"dequantize(q, {scale}, offset, {blocks})",
+            "fake_quantize": f"quantize_dequantize(x, {scale}, offset, {grid})",
         }
-        return f"{_SHIM if _kept else ''}from {_MODULE} import affine", call[operation]
+        return f"{_SHIM if _kept else ''}from {_MODULE} import affine", f"affine.{call[c.operation]}.detach()"
 
     def path(self) -> str:
         backend = sys.modules[f"{_MODULE}.affine.backends"].get_backend().__name__.rpartition(".")[2]
@@ -103,12 +94,11 @@ class _Affine:
         return f"{backend}, no grad: torch.fake_quantize_* for one scale or one per channel, else true division"
 
 
-def load(name: str) -> Backend:
+def load(name: str) -> partial[Backend]:
     """``aimet.functional`` (the scale requires grad) or ``aimet.frozen``."""
     functions = _Affine(_import(), trainable=name == "aimet.functional")
-    return Backend(
-        name=name,
-        profile="aimet",
+    return partial(
+        Backend,
         operations={
             "quantize": functions.quantize,
             "dequantize": functions.dequantize,
@@ -116,8 +106,6 @@ def load(name: str) -> Backend:
         },
         granularities=("tensor", "channel", "token", "group", "block"),
         dtypes=("float32", "float64", "float16", "bfloat16"),
-        library="aimet-torch",
-        version=installed("aimet-torch") or "",
         path=functions.path,
         script=functions.script,
     )

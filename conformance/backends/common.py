@@ -8,32 +8,33 @@ from contextlib import contextmanager
 from importlib import metadata
 from typing import Any
 
+import numpy as np
+
+from halfeven.conformance.arrays import code_dtype
 from halfeven.conformance.backends.protocol import Unsupported
+from halfeven.reference import Grid
 from halfeven.reference.blocks import BlockSize, Shape
 
 __all__ = ["group_size", "installed", "no_blocks", "one_each", "quiet_import", "storage", "token_blocks"]
 
-STORAGES = {
-    "int8": (-128, 127),
-    "uint8": (0, 255),
-    "int16": (-32768, 32767),
-    "uint16": (0, 65535),
-    "int32": (-(2**31), 2**31 - 1),
-}
+# Integer dtypes of torch that operators return codes in; uint32 has next to none.
+_TORCH = ("int8", "uint8", "int16", "uint16", "int32")
 
 
-def storage(qmin: int, qmax: int, among: tuple[str, ...] = tuple(STORAGES), *, library: str = "this backend") -> str:
-    """The name of the narrowest integer dtype ``among`` those given that holds [qmin, qmax].
+def storage(grid: Grid, among: tuple[str, ...] = _TORCH, *, library: str = "this backend") -> str:
+    """The dtype of a grid's codes, as ``arrays.code_dtype`` says; if not ``among`` those given, the first that fits.
 
     Raises:
         Unsupported: none does.
     """
-    for name in among:
-        low, high = STORAGES[name]
-        if low <= qmin and qmax <= high:
-            return name
-    msg = f"qmin={qmin}, qmax={qmax} is not offered by {library}: its integer dtypes are {', '.join(among)}"
-    raise Unsupported(msg)
+    fitting = [n for n in among if np.iinfo(n).min <= grid.qmin and grid.qmax <= np.iinfo(n).max]
+    if not fitting:
+        msg = (
+            f"qmin={grid.qmin}, qmax={grid.qmax} is not offered by {library}: its integer dtypes are {', '.join(among)}"
+        )
+        raise Unsupported(msg)
+    own = code_dtype(grid).name
+    return own if own in fitting else fitting[0]
 
 
 def installed(distribution: str) -> str | None:

@@ -1,23 +1,29 @@
-"""The ONNX models that two backends run: one operator (or the pair), its parameters as inputs.
+"""What the two ONNX backends share: the models that they run, of one operator (or the pair), parameters as inputs.
 
 ``axis`` and ``block_size`` become ONNX's attributes: one scale, one per index along an axis, or blocks along one
 axis with every other dimension cut into single indices.
 """
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import ml_dtypes
+import numpy as np
 
 from halfeven.conformance.backends.common import one_each
-from halfeven.conformance.backends.protocol import Unsupported, channel_axis
-from halfeven.conformance.configuration import Array
+from halfeven.conformance.backends.protocol import Backend, Unsupported, channel_axis
+from halfeven.conformance.configuration import Array, Configuration
 from halfeven.reference import Grid
 from halfeven.reference.blocks import BlockSize, Shape, parameter_shape
-from halfeven.reference.profiles import Operation
+from halfeven.reference.profiles import OPERATIONS, Operation
 
-__all__ = ["REALS", "TYPES", "Model", "attributes", "code_type", "fitted", "script_model"]
+__all__ = ["TYPES", "Model", "backend"]
 
 # The words of ONNX's text form. A type that NumPy has no dtype for travels in its storage.
-REALS = {"float32": "float", "float16": "float16", "bfloat16": "bfloat16"}
+_REALS = {"float32": "float", "float16": "float16", "bfloat16": "bfloat16"}
 TYPES: dict[Grid, tuple[str, str]] = {
     Grid(-128, 127): ("int8", "int8"),
     Grid(0, 255): ("uint8", "uint8"),
@@ -32,21 +38,20 @@ TYPES: dict[Grid, tuple[str, str]] = {
 _NUMBERS = {"uint8": 2, "int8": 3, "uint16": 4, "int16": 5, "uint4": 21, "int4": 22, "uint2": 25, "int2": 26}
 
 
-def code_type(qmin: int, qmax: int) -> tuple[str, str]:
+def _code_type(grid: Grid) -> tuple[str, str]:
     """ONNX's type for a grid, and the NumPy dtype that its codes travel in.
 
     Raises:
         Unsupported: no type has exactly these codes.
     """
-    if (found := TYPES.get(Grid(qmin, qmax))) is None:
-        msg = (
-            f"qmin={qmin}, qmax={qmax} is not offered by ONNX: its types are {', '.join(t for t, _ in TYPES.values())}"
-        )
+    if (found := TYPES.get(grid)) is None:
+        types = ", ".join(code for code, _ in TYPES.values())
+        msg = f"qmin={grid.qmin}, qmax={grid.qmax} is not offered by ONNX: its types are {types}"
         raise Unsupported(msg)
     return found
 
 
-def attributes(block_size: BlockSize | None, shape: Shape) -> tuple[int | None, int, Shape | None]:
+def _attributes(block_size: BlockSize | None, shape: Shape) -> tuple[int | None, int, Shape | None]:
     """ONNX's ``axis`` and ``block_size``, and the shape in which it takes the parameters (None: as they are).
 
     Raises:
@@ -118,32 +123,84 @@ class Model:
         return f"{head} g ({first}, {self.real}[] s, {self.stored}[] z) => ({last}) {{ {body} }}"
 
 
-def fitted(zero_point: Array, grid: tuple[int, int], stored: str) -> Array:
-    """The zero point in the codes' storage, which is its type in ONNX.
+def backend(
+    run: Callable[[Model, dict[str, Array]], Array],
+    *,
+    cast: bool,
+    dtypes: tuple[str, ...],
+    path: Callable[[], str],
+    imports: str,
+    runner: str,
+) -> partial[Backend]:
+    """What the two backends share.
+
+    Args:
+        run: the output of a model for its inputs by name.
+        cast: codes and zero point enter the model in their storage; else in ml_dtypes' own types.
+        dtypes: the float dtypes it takes.
+        path: says which path really ran.
+        imports: the lines that a script begins with.
+        runner: a script's expression for the object that runs the model ``parse(scale)``.
+    """
+    return partial(
+        Backend,
+        operations={o: partial(_call, o, run, cast) for o in OPERATIONS},
+        granularities=("tensor", "channel", "token", "group"),
+        dtypes=dtypes,
+        grids=tuple(TYPES),
+        array="numpy",
+        path=path,
+        script=partial(_script, cast=cast, imports=imports, runner=runner),
+    )
+
+
+def _call(
+    operation: Operation,
+    run: Callable[[Model, dict[str, Array]], Array],
+    cast: bool,
+    value: Array,
+    scale: Array,
+    zero_point: Array,
+    *,
+    qmin: int,
+    qmax: int,
+    block_size: BlockSize | None = None,
+) -> Array:
+    grid = Grid(qmin, qmax)
+    code, stored = _code_type(grid)
+    axis, length, form = _attributes(block_size, value.shape)
+    entering = np.dtype(stored if cast else getattr(ml_dtypes, code, stored))
+    z = _fitted(zero_point, grid, entering)
+    s, z = (scale, z) if form is None else (scale.reshape(form), z.reshape(form))
+    given = {"q": value.astype(entering)} if operation == "dequantize" else {"x": value}
+    model = Model(operation, _REALS[scale.dtype.name], code, entering.name, axis, length)
+    result = run(model, {**given, "s": s, "z": z})
+    return result.astype(stored, copy=False) if operation == "quantize" else result
+
+
+def _fitted(zero_point: Array, grid: Grid, dtype: "np.dtype[Any]") -> Array:
+    """The zero point in the codes' type, which it has in ONNX.
 
     Raises:
         Unsupported: a zero point is no code of the grid.
     """
-    if zero_point.size and (zero_point.min() < grid[0] or zero_point.max() > grid[1]):
-        msg = f"zero_point={zero_point.tolist()} is not offered by ONNX: it has the codes' type, {grid[0]} to {grid[1]}"
+    if zero_point.size and (zero_point.min() < grid.qmin or zero_point.max() > grid.qmax):
+        ends = f"{grid.qmin} to {grid.qmax}"
+        msg = f"zero_point={zero_point.tolist()} is not offered by ONNX: it has the codes' type, {ends}"
         raise Unsupported(msg)
-    return zero_point.astype(stored)
+    return zero_point.astype(dtype)
 
 
-def script_model(
-    operation: Operation, grid: tuple[int, int], block_size: BlockSize | None, shape: Shape, *, cast: bool
-) -> tuple[str, str]:
-    """For a script: the lines that parse the model for a scale's dtype, and the inputs, both as source.
-
-    With ``cast`` codes and zero point enter in their storage, else in ml_dtypes' own types.
-    """
-    code, stored = code_type(*grid)
-    axis, length, form = attributes(block_size, shape)
+def _script(c: Configuration, *, cast: bool, imports: str, runner: str) -> tuple[str, str]:
+    """The model is parsed for the dtype of the scale, which the script holds."""
+    code, stored = _code_type(c.grid)
+    axis, length, form = _attributes(c.block_size, c.shape)
     entering = stored if cast else code
-    text = Model(operation, "REAL", code, entering, axis, length).text()
-    parse = f"def parse(s): return onnx.parser.parse_model(text.replace('REAL', {REALS!r}[s.dtype.name]))"
+    text = Model(c.operation, "REAL", code, entering, axis, length).text()
+    parse = f"def parse(s): return onnx.parser.parse_model(text.replace('REAL', {_REALS!r}[s.dtype.name]))"
     reshape = "" if form is None else f".reshape({form})"
     dtype = f"{'np' if entering == stored else 'ml_dtypes'}.{entering}"
-    first = f"'q': q.astype({dtype})" if operation == "dequantize" else "'x': x"
+    first = f"'q': q.astype({dtype})" if c.operation == "dequantize" else "'x': x"
     inputs = f"{{{first}, 's': scale{reshape}, 'z': zero_point{reshape}.astype({dtype})}}"
-    return f"text = {text!r}\n{parse}", inputs
+    last = f".astype(np.{stored})" if c.operation == "quantize" and not cast else ""
+    return f"{imports}\ntext = {text!r}\n{parse}", f"{runner}.run(None, {inputs})[0]{last}"

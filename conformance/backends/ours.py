@@ -1,19 +1,20 @@
 """This project's own functions: ``halfeven.optimized.affine``, with float codes and with integer codes."""
 
-from typing import Any
+from collections.abc import Callable
+from functools import partial
 
 import torch
 from torch import Tensor
 
-from halfeven.conformance.backends.common import installed, storage
+from halfeven.conformance.backends.common import storage
 from halfeven.conformance.backends.protocol import Backend
+from halfeven.conformance.configuration import Configuration
 from halfeven.optimized import affine
-from halfeven.reference.blocks import BlockSize, Shape
+from halfeven.reference import Grid
+from halfeven.reference.blocks import BlockSize
 from halfeven.reference.profiles import Operation
 
 __all__ = ["load"]
-
-_IMPORTS = "import torch\nfrom halfeven.optimized import affine"
 
 
 def _quantize(
@@ -35,7 +36,7 @@ def _fake_quantize(
 def _quantize_integer(
     x: Tensor, scale: Tensor, zero_point: Tensor, *, qmin: int, qmax: int, block_size: BlockSize | None = None
 ) -> Tensor:
-    dtype = getattr(torch, storage(qmin, qmax))
+    dtype = getattr(torch, storage(Grid(qmin, qmax)))
     return affine.quantize(x, scale, zero_point, qmin=qmin, qmax=qmax, block_size=block_size, dtype=dtype)
 
 
@@ -50,70 +51,41 @@ def _dequantize_integer(
     return affine.dequantize(q, scale, zero_point, block_size=block_size, dtype=dtype)
 
 
-def _script(
-    operation: Operation,
-    *,
-    qmin: int,
-    qmax: int,
-    block_size: BlockSize | None = None,
-    shape: Shape = (),
-    dtype: str = "float32",
-) -> tuple[str, str]:
-    del shape, dtype
-    grid = f"qmin={qmin}, qmax={qmax}, block_size={block_size}"
+def _script(c: Configuration, *, integer: bool) -> tuple[str, str]:
+    zero, codes, reals = "-offset", "", ""
+    if integer:
+        zero, codes, reals = "zero_point", f", dtype=torch.{storage(c.grid)}", f", dtype=torch.{c.dtype}"
+    blocks = f"block_size={c.block_size}"
+    grid = f"qmin={c.grid.qmin}, qmax={c.grid.qmax}, {blocks}"
     call = {
-        "quantize": f"affine.quantize(x, scale, -offset, {grid})",
-        "dequantize": f"affine.dequantize(q, scale, -offset, block_size={block_size})",
-        "fake_quantize": f"affine.quantize_dequantize(x, scale, -offset, {grid})",
+        "quantize": f"quantize(x, scale, {zero}, {grid}{codes})",
+        "dequantize": f"dequantize(q, scale, {zero}, {blocks}{reals})",
+        "fake_quantize": f"quantize_dequantize(x, scale, {zero}, {grid})",
     }
-    return _IMPORTS, call[operation]
+    return "import torch\nfrom halfeven.optimized import affine", f"affine.{call[c.operation]}"
 
 
-def _script_integer(
-    operation: Operation,
-    *,
-    qmin: int,
-    qmax: int,
-    block_size: BlockSize | None = None,
-    shape: Shape = (),
-    dtype: str = "float32",
-) -> tuple[str, str]:
-    del shape
-    grid = f"qmin={qmin}, qmax={qmax}, block_size={block_size}"
-    call = {
-        "quantize": f"affine.quantize(x, scale, zero_point, {grid}, dtype=torch.{storage(qmin, qmax)})",
-        "dequantize": f"affine.dequantize(q, scale, zero_point, block_size={block_size}, dtype=torch.{dtype})",
-        "fake_quantize": f"affine.quantize_dequantize(x, scale, zero_point, {grid})",
-    }
-    return _IMPORTS, call[operation]
+_FLOAT: dict[Operation, Callable[..., Tensor]] = {
+    "quantize": _quantize,
+    "dequantize": _dequantize,
+    "fake_quantize": _fake_quantize,
+}
+_INTEGER: dict[Operation, Callable[..., Tensor]] = {
+    "quantize": _quantize_integer,
+    "dequantize": _dequantize_integer,
+    "fake_quantize": affine.quantize_dequantize,
+}
 
 
-def load(name: str) -> Backend:
+def load(name: str) -> partial[Backend]:
     """``halfeven`` (float codes, an offset) or ``halfeven.integer`` (integer codes, a zero point)."""
     integer = name == "halfeven.integer"
-    common: dict[str, Any] = {
-        "name": name,
-        "granularities": ("tensor", "channel", "token", "group", "block"),
+    return partial(
+        Backend,
+        operations=_INTEGER if integer else _FLOAT,
+        granularities=("tensor", "channel", "token", "group", "block"),
         # In 16 bits AIMET widens the arithmetic, ONNX does not, and one function cannot do both.
-        "dtypes": ("float32", "float64") if integer else ("float32", "float64", "float16", "bfloat16"),
-        "library": "halfeven",
-        "version": installed("halfeven") or "",
-        "path": lambda: f"eager torch {torch.__version__}, {torch.backends.cpu.get_cpu_capability()}",
-    }
-    if integer:
-        return Backend(
-            profile="onnx",
-            operations={
-                "quantize": _quantize_integer,
-                "dequantize": _dequantize_integer,
-                "fake_quantize": affine.quantize_dequantize,
-            },
-            script=_script_integer,
-            **common,
-        )
-    return Backend(
-        profile="aimet",
-        operations={"quantize": _quantize, "dequantize": _dequantize, "fake_quantize": _fake_quantize},
-        script=_script,
-        **common,
+        dtypes=("float32",) if integer else ("float32", "float64", "float16", "bfloat16"),
+        path=lambda: f"eager torch {torch.__version__}, {torch.backends.cpu.get_cpu_capability()}",
+        script=partial(_script, integer=integer),
     )

@@ -7,17 +7,17 @@ profile claimed: ``offset`` in AIMET's own sign, absent for a profile that has n
 
 import inspect
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal, get_args
 
-from halfeven.conformance.configuration import DTYPES, Granularity
+from halfeven.conformance.configuration import DTYPES, Configuration, Granularity
 from halfeven.reference import Grid
 from halfeven.reference.blocks import BlockSize, Shape
 from halfeven.reference.profiles import OPERATIONS, PROFILES, Operation
 
 ArrayKind = Literal["torch", "numpy"]
 
-__all__ = ["ArrayKind", "Backend", "Unsupported", "adapt", "channel_axis"]
+__all__ = ["ArrayKind", "Backend", "Unsupported", "adapt", "channel_axis", "names"]
 
 
 class Unsupported(Exception):  # noqa: N818 - it is no error: the configuration is reported as not run
@@ -39,8 +39,8 @@ class Backend:
         library: the distribution it adapts, and ``version``, that one's version.
         device: where it computes.
         path: says which path (kernel, fallback) really ran; asked after the run.
-        script: for an operation, the Python expression that calls the library on ``x``, ``scale``, ``zero_point``
-            (or ``offset``), with literal ``qmin`` and ``qmax``; and the imports it needs.
+        script: for a call's configuration, the lines of Python that import the library, and the expression that
+            calls it on ``x`` (or ``q``), ``scale`` and ``zero_point`` (or ``offset``), all else in it literal.
         waivers: requirement id to the code steps that are allowed there, at ties only.
     """
 
@@ -55,7 +55,7 @@ class Backend:
     version: str = ""
     device: str = "cpu"
     path: Callable[[], str] = lambda: ""
-    script: Callable[..., tuple[str, str]] | None = None
+    script: Callable[[Configuration], tuple[str, str]] | None = None
     waivers: Mapping[str, int] = field(default_factory=dict)
 
     def __post_init__(self) -> None:  # noqa: D105 - the attributes are described above
@@ -78,22 +78,25 @@ def adapt(
     profile: str | None = None,
     operation: Operation = "quantize",
     array: ArrayKind | None = None,
-    name: str | None = None,
 ) -> Backend:
     """A backend from a ``Backend``, a class, an instance, or a plain function (then ``operation`` says which).
 
     A class or instance gives its profile as the attribute ``profile``, its operations as methods named after
     them, and may have any other attribute of ``Backend``. A function without a ``block_size`` keyword is
-    called per tensor only.
+    called per tensor only. ``profile`` and ``array`` replace what ``source`` says of itself; a function takes any
+    profile, all else only one with the parameters and codes of its own, which its functions are written for.
 
     Raises:
         TypeError: ``source`` is none of these, or has no operation.
-        ValueError: an attribute has a value that is not accepted.
+        ValueError: an attribute has a value that is not accepted, or ``profile`` is unknown or does not fit.
     """
+    if profile is not None:
+        _known("profile", profile, PROFILES)
     if isinstance(source, Backend):
-        return source
+        return _claim(replace(source, array=array or source.array), profile)
     instance = source() if inspect.isclass(source) else source
     methods = {o: m for o in OPERATIONS if callable(m := getattr(instance, o, None))}
+    own: str | None = getattr(instance, "profile", None)
     if not methods:
         if not callable(instance):
             msg = (
@@ -103,19 +106,19 @@ def adapt(
             raise TypeError(msg)
         _known("operation", operation, OPERATIONS)
         methods = {operation: instance}
-    claimed: str | None = profile or getattr(instance, "profile", None)
-    if claimed is None:
+        own = profile or own
+    if (first := own or profile) is None:
         msg = f"profile=None is not accepted for {source!r}: name the profile it claims ({', '.join(PROFILES)})"
         raise ValueError(msg)
     everywhere: tuple[Granularity, ...] = get_args(Granularity)
     optional = ("grids", "library", "version", "device", "path", "script", "waivers")
     given: dict[str, Any] = {key: getattr(instance, key) for key in optional if hasattr(instance, key)}
     given["array"] = array or getattr(instance, "array", "torch")
-    given["name"] = name or getattr(instance, "name", "") or getattr(source, "__name__", type(instance).__name__)
-    default = everywhere if _takes_blocks(methods.values()) else everywhere[:1]
+    given["name"] = getattr(instance, "name", "") or getattr(source, "__name__", type(instance).__name__)
+    default = everywhere if any(names(f, "block_size") for f in methods.values()) else everywhere[:1]
     given["granularities"] = tuple(getattr(instance, "granularities", default))
     given["dtypes"] = tuple(getattr(instance, "dtypes", ("float32",)))
-    return Backend(profile=claimed, operations=methods, **given)
+    return _claim(Backend(profile=first, operations=methods, **given), profile)
 
 
 def channel_axis(block_size: BlockSize, shape: Shape) -> int:
@@ -132,8 +135,29 @@ def channel_axis(block_size: BlockSize, shape: Shape) -> int:
     return max(axes, key=lambda d: (parts[d], d))
 
 
-def _takes_blocks(functions: Any) -> bool:
-    return any("block_size" in inspect.signature(function).parameters for function in functions)
+def _claim(backend: Backend, profile: str | None) -> Backend:
+    """The backend with another profile claimed: its functions turn no offset into a zero point."""
+    if profile is None or profile == backend.profile:
+        return backend
+    old, new = PROFILES[backend.profile], PROFILES[profile]
+    if (old.parameters, old.codes) != (new.parameters, new.codes):
+        fitting = [n for n, p in PROFILES.items() if (p.parameters, p.codes) == (old.parameters, old.codes)]
+        msg = (
+            f"profile={profile!r} is not accepted for {backend.name}: it hands over {', '.join(new.parameters)} with "
+            f"{new.codes} codes, the backend takes {', '.join(old.parameters)} with {old.codes} codes; "
+            f"give one of {', '.join(fitting)}"
+        )
+        raise ValueError(msg)
+    return replace(backend, profile=profile)
+
+
+def names(function: Callable[..., Any], key: str) -> bool:
+    """Whether a function's signature names a keyword; a builtin, or one that only has ``**kwargs``, names none."""
+    try:
+        parameters = inspect.signature(getattr(function, "forward", function)).parameters
+    except (TypeError, ValueError):
+        return False
+    return key in parameters
 
 
 def _known(name: str, value: object, accepted: Sequence[str] | Mapping[str, object]) -> None:

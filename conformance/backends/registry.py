@@ -4,7 +4,7 @@ import difflib
 import importlib
 import sys
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from importlib import metadata
 from pathlib import Path
 from typing import Any
@@ -13,7 +13,17 @@ from halfeven.conformance.backends.common import installed
 from halfeven.conformance.backends.protocol import Backend, adapt
 from halfeven.reference.profiles import PROFILES
 
-__all__ = ["GROUPS", "REGISTRY", "Entry", "NotInstalled", "UnknownBackend", "describe", "names", "resolve"]
+__all__ = [
+    "ENTRY_POINTS",
+    "GROUPS",
+    "REGISTRY",
+    "Entry",
+    "NotInstalled",
+    "UnknownBackend",
+    "describe",
+    "names",
+    "resolve",
+]
 
 ENTRY_POINTS = "halfeven.backends"
 
@@ -28,7 +38,11 @@ class NotInstalled(ValueError):  # noqa: N818 - named for what the user sees
 
 @dataclass(frozen=True)
 class Entry:
-    """A registered backend: the adapter's module, whose ``load(name)`` imports the library and builds the backend."""
+    """A registered backend: the adapter's module, and what the backend is said to be.
+
+    The module's ``load(name)`` imports the library and gives ``partial(Backend, ...)``, all but name, profile,
+    library and version, which stand here and in the distribution.
+    """
 
     module: str
     profile: str
@@ -113,9 +127,8 @@ def describe() -> list[dict[str, str]]:
 def resolve(spec: str, profile: str | None = None) -> list[Backend]:
     """The backends that ``spec`` names: a registered name, a group, an entry point, or ``pkg.mod:attr``.
 
-    ``profile`` replaces the profile claimed; a registered backend takes only one with the same parameters and
-    codes, because its functions do not turn an offset into a zero point. For ``pkg.mod:attr`` the current
-    directory is importable.
+    ``profile`` replaces the profile claimed, where it fits (see ``protocol.adapt``). For ``pkg.mod:attr`` the
+    current directory is importable.
 
     Raises:
         UnknownBackend: nothing has this name.
@@ -133,7 +146,7 @@ def resolve(spec: str, profile: str | None = None) -> list[Backend]:
     if (point := _entry_points().get(spec)) is not None:
         return [adapt(_attempt(point.load, f"entry point {spec!r} ({point.value})"), profile=profile)]
     if ":" in spec:
-        return [_claim(adapt(_import(spec), profile=profile), profile)]
+        return [adapt(_import(spec), profile=profile)]
     msg = f"backend={spec!r} is not known{_nearest(spec, [*names(), *GROUPS])}; or give pkg.mod:attr"
     raise UnknownBackend(msg)
 
@@ -146,26 +159,12 @@ def _registered(name: str, profile: str | None) -> Backend:
         raise NotInstalled(msg)
     try:
         module = importlib.import_module(f"halfeven.conformance.backends.{entry.module}")
-        backend: Backend = module.load(name)
+        parts = module.load(name)
     except (ImportError, OSError) as error:
         msg = f"backend={name!r}: {entry.library} {version} is installed, but does not import: {error}"
         raise NotInstalled(msg) from error
-    return _claim(backend, profile)
-
-
-def _claim(backend: Backend, profile: str | None) -> Backend:
-    if profile is None or profile == backend.profile:
-        return backend
-    old, new = PROFILES[backend.profile], PROFILES[profile]
-    if (old.parameters, old.codes) != (new.parameters, new.codes):
-        fitting = [n for n, p in PROFILES.items() if (p.parameters, p.codes) == (old.parameters, old.codes)]
-        msg = (
-            f"profile={profile!r} is not accepted for {backend.name}: it hands over {', '.join(new.parameters)} with "
-            f"{new.codes} codes, the backend takes {', '.join(old.parameters)} with {old.codes} codes; "
-            f"give one of {', '.join(fitting)}"
-        )
-        raise ValueError(msg)
-    return replace(backend, profile=profile)
+    backend = parts(name=name, profile=entry.profile, library=entry.library, version=version)
+    return adapt(backend, profile=profile)
 
 
 def _import(spec: str) -> Any:

@@ -3,13 +3,15 @@
 The overloads that take the scale and the zero point as tensors. A scale is float32 in both whatever the input is.
 """
 
+from functools import partial
+
 import torch
 from torch import Tensor
 
-from halfeven.conformance.backends.common import installed, no_blocks, one_each
+from halfeven.conformance.backends.common import no_blocks, one_each
 from halfeven.conformance.backends.protocol import Backend, channel_axis
-from halfeven.reference.blocks import BlockSize, Shape
-from halfeven.reference.profiles import Operation
+from halfeven.conformance.configuration import Configuration
+from halfeven.reference.blocks import BlockSize
 
 __all__ = ["load"]
 
@@ -29,34 +31,22 @@ def _per_channel(
     return torch.fake_quantize_per_channel_affine(x, scale.reshape(-1), zero_point.reshape(-1), axis, qmin, qmax)
 
 
-def _script(
-    operation: Operation,
-    *,
-    qmin: int,
-    qmax: int,
-    block_size: BlockSize | None = None,
-    shape: Shape = (),
-    dtype: str = "float32",
-) -> tuple[str, str]:
-    del operation, dtype
-    if block_size is None:
-        return "import torch", f"torch.fake_quantize_per_tensor_affine(x, scale, zero_point, {qmin}, {qmax})"
-    axis = channel_axis(block_size, shape)
-    parameters = "scale.reshape(-1), zero_point.reshape(-1)"
-    return "import torch", f"torch.fake_quantize_per_channel_affine(x, {parameters}, {axis}, {qmin}, {qmax})"
+def _script(c: Configuration) -> tuple[str, str]:
+    ends = f"{c.grid.qmin}, {c.grid.qmax}"
+    if c.block_size is None:
+        return "import torch", f"torch.fake_quantize_per_tensor_affine(x, scale, zero_point, {ends})"
+    parameters = f"scale.reshape(-1), zero_point.reshape(-1), {channel_axis(c.block_size, c.shape)}"
+    return "import torch", f"torch.fake_quantize_per_channel_affine(x, {parameters}, {ends})"
 
 
-def load(name: str) -> Backend:
+def load(name: str) -> partial[Backend]:
     """Either function, by the name that it has in torch."""
     per_channel = name == "torch.fake_quantize_per_channel_affine"
-    return Backend(
-        name=name,
-        profile="torch.fake_quantize",
+    return partial(
+        Backend,
         operations={"fake_quantize": _per_channel if per_channel else _per_tensor},
         granularities=("channel",) if per_channel else ("tensor",),
         dtypes=("float32", "float64", "float16", "bfloat16"),
-        library="torch",
-        version=installed("torch") or "",
         path=lambda: f"native kernel, {torch.backends.cpu.get_cpu_capability()}",
         script=_script,
     )

@@ -4,15 +4,16 @@ Codes come out by ``int_repr``; for ``dequantize`` the quantized tensor is made 
 """
 
 import warnings
+from functools import partial
 
 import torch
 from torch import Tensor
 
-from halfeven.conformance.backends.common import installed, no_blocks, one_each
+from halfeven.conformance.backends.common import one_each
 from halfeven.conformance.backends.protocol import Backend, Unsupported, channel_axis
+from halfeven.conformance.configuration import Configuration
 from halfeven.reference import Grid
-from halfeven.reference.blocks import BlockSize, Shape
-from halfeven.reference.profiles import Operation
+from halfeven.reference.blocks import BlockSize
 
 __all__ = ["load"]
 
@@ -26,9 +27,10 @@ _IMAGES = 4  # dimensions of a tensor that can be channels-last
 _CODES = (torch.int8, torch.uint8, torch.int32)
 
 
-def _dtype(qmin: int, qmax: int) -> str:
-    if (name := _DTYPES.get(Grid(qmin, qmax))) is None:
-        msg = f"qmin={qmin}, qmax={qmax} is not offered by torch.quantize_*: qint8, quint8 and qint32 use all codes"
+def _dtype(grid: Grid) -> str:
+    if (name := _DTYPES.get(grid)) is None:
+        ends = f"qmin={grid.qmin}, qmax={grid.qmax}"
+        msg = f"{ends} is not offered by torch.quantize_*: qint8, quint8 and qint32 use all codes"
         raise Unsupported(msg)
     return name
 
@@ -42,29 +44,17 @@ def _axis(x: Tensor, scale: Tensor, block_size: BlockSize) -> int:
     return axis
 
 
-def _quantized(
-    x: Tensor, scale: Tensor, zero_point: Tensor, qmin: int, qmax: int, block_size: BlockSize | None
+def _quantize(
+    x: Tensor, scale: Tensor, zero_point: Tensor, *, qmin: int, qmax: int, block_size: BlockSize | None = None
 ) -> Tensor:
-    dtype = getattr(torch, _dtype(qmin, qmax))
+    dtype = getattr(torch, _dtype(Grid(qmin, qmax)))
     with warnings.catch_warnings():
         # torch announces once per process that these functions will go.
         warnings.filterwarnings("ignore", message="torch.quantize_per_tensor", category=UserWarning)
         if block_size is None:
-            return torch.quantize_per_tensor(x, scale, zero_point, dtype)
+            return torch.quantize_per_tensor(x, scale, zero_point, dtype).int_repr()
         axis = _axis(x, scale, block_size)
-        return torch.quantize_per_channel(x, scale.reshape(-1), zero_point.reshape(-1), axis, dtype)
-
-
-def _quantize(
-    x: Tensor, scale: Tensor, zero_point: Tensor, *, qmin: int, qmax: int, block_size: BlockSize | None = None
-) -> Tensor:
-    return _quantized(x, scale, zero_point, qmin, qmax, block_size).int_repr()
-
-
-def _fake_quantize(
-    x: Tensor, scale: Tensor, zero_point: Tensor, *, qmin: int, qmax: int, block_size: BlockSize | None = None
-) -> Tensor:
-    return _quantized(x, scale, zero_point, qmin, qmax, block_size).dequantize()
+        return torch.quantize_per_channel(x, scale.reshape(-1), zero_point.reshape(-1), axis, dtype).int_repr()
 
 
 def _dequantize(q: Tensor, scale: Tensor, zero_point: Tensor, *, block_size: BlockSize | None = None) -> Tensor:
@@ -82,57 +72,26 @@ def _dequantize(q: Tensor, scale: Tensor, zero_point: Tensor, *, block_size: Blo
     return made.dequantize()
 
 
-def _script(
-    operation: Operation,
-    *,
-    qmin: int,
-    qmax: int,
-    block_size: BlockSize | None = None,
-    shape: Shape = (),
-    dtype: str = "float32",
-) -> tuple[str, str]:
-    del dtype
-    codes = f"torch.{_dtype(qmin, qmax)}"
-    if block_size is None:
-        made = "torch._make_per_tensor_quantized_tensor(q, scale.item(), zero_point.item())"
+def _script(c: Configuration) -> tuple[str, str]:
+    codes = f"torch.{_dtype(c.grid)}"
+    if c.block_size is None:
         quantized = f"torch.quantize_per_tensor(x, scale, zero_point, {codes})"
+        made = "torch._make_per_tensor_quantized_tensor(q, scale.item(), zero_point.item())"
     else:
-        parameters = f"scale.reshape(-1), zero_point.reshape(-1), {channel_axis(block_size, shape)}"
-        made = f"torch._make_per_channel_quantized_tensor(q, {parameters})"
+        parameters = f"scale.reshape(-1), zero_point.reshape(-1), {channel_axis(c.block_size, c.shape)}"
         quantized = f"torch.quantize_per_channel(x, {parameters}, {codes})"
-    call = {
-        "quantize": f"{quantized}.int_repr()",
-        "dequantize": f"{made}.dequantize()",
-        "fake_quantize": f"{quantized}.dequantize()",
-    }
-    return "import torch", call[operation]
+        made = f"torch._make_per_channel_quantized_tensor(q, {parameters})"
+    return "import torch", f"{quantized}.int_repr()" if c.operation == "quantize" else f"{made}.dequantize()"
 
 
-def _only_tensor(
-    operation: Operation,
-    *,
-    qmin: int,
-    qmax: int,
-    block_size: BlockSize | None = None,
-    shape: Shape = (),
-    dtype: str = "float32",
-) -> tuple[str, str]:
-    no_blocks(block_size, "torch.quantize_per_tensor")
-    return _script(operation, qmin=qmin, qmax=qmax, block_size=block_size, shape=shape, dtype=dtype)
-
-
-def load(name: str) -> Backend:
+def load(name: str) -> partial[Backend]:
     """Either function, by the name that it has in torch."""
-    per_channel = name == "torch.quantize_per_channel"
-    return Backend(
-        name=name,
-        profile="torch.quantize",
-        operations={"quantize": _quantize, "dequantize": _dequantize, "fake_quantize": _fake_quantize},
-        granularities=("channel",) if per_channel else ("tensor",),
+    return partial(
+        Backend,
+        operations={"quantize": _quantize, "dequantize": _dequantize},
+        granularities=("channel",) if name == "torch.quantize_per_channel" else ("tensor",),
         dtypes=("float32",),
         grids=tuple(_DTYPES),
-        library="torch",
-        version=installed("torch") or "",
         path=lambda: f"quantized engine {torch.backends.quantized.engine}, {torch.backends.cpu.get_cpu_capability()}",
-        script=_script if per_channel else _only_tensor,
+        script=_script,
     )

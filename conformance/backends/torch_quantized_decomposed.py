@@ -1,10 +1,7 @@
-"""torch: ``torch.ops.quantized_decomposed``, the operators that an exported graph holds.
-
-Only per channel is there an operator that fake quantizes; elsewhere none is tried.
-"""
+"""torch: ``torch.ops.quantized_decomposed``, the operators that an exported graph holds."""
 
 import math
-from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import torch
@@ -12,7 +9,6 @@ from torch import Tensor
 
 from halfeven.conformance.backends.common import (
     group_size,
-    installed,
     no_blocks,
     one_each,
     quiet_import,
@@ -20,9 +16,9 @@ from halfeven.conformance.backends.common import (
     token_blocks,
 )
 from halfeven.conformance.backends.protocol import Backend, Unsupported, channel_axis
-from halfeven.conformance.configuration import Granularity
+from halfeven.conformance.configuration import Configuration, Granularity
+from halfeven.reference import Grid
 from halfeven.reference.blocks import BlockSize, Shape, parameter_shape
-from halfeven.reference.profiles import Operation
 
 __all__ = ["load"]
 
@@ -36,6 +32,8 @@ _GRANULARITY: dict[str, Granularity] = {
 }
 # All but per token refuse float64.
 _DTYPES = ("float32", "float16", "bfloat16")
+# The kinds whose dequantize takes the dtype of the reals by keyword only.
+_BY_KEYWORD = {"tensor", "channel"}
 
 
 def _extra(kind: str, block_size: BlockSize | None, shape: Shape) -> tuple[tuple[int, ...], tuple[int, ...]]:
@@ -73,7 +71,8 @@ class _Operators:
             raise Unsupported(msg)
         s, z = (scale.reshape(-1), zero_point.reshape(-1)) if axis else (scale, zero_point)
         function = getattr(self.ops, f"quantize_per_{self.kind}")
-        result: Tensor = function(x, s, z, *axis, qmin, qmax, getattr(torch, storage(qmin, qmax)), *group)
+        code = getattr(torch, storage(Grid(qmin, qmax)))
+        result: Tensor = function(x, s, z, *axis, qmin, qmax, code, *group)
         return result
 
     def dequantize(
@@ -90,67 +89,36 @@ class _Operators:
         axis, group = _extra(self.kind, block_size, tuple(q.shape))
         s, z = (scale.reshape(-1), zero_point.reshape(-1)) if axis else (scale, zero_point)
         function = getattr(self.ops, f"dequantize_per_{self.kind}")
-        if self.kind in {"tensor", "channel"}:
+        if self.kind in _BY_KEYWORD:
             result: Tensor = function(q, s, z, *axis, qmin, qmax, q.dtype, out_dtype=dtype)
         else:
             result = function(q, s, z, qmin, qmax, q.dtype, *group, dtype)
         return result
 
-    def fake_quantize(
-        self, x: Tensor, scale: Tensor, zero_point: Tensor, *, qmin: int, qmax: int, block_size: BlockSize
-    ) -> Tensor:
-        if x.dtype != torch.float32:
-            msg = f"x of {x.dtype} is not offered by quantized_decomposed.fake_quant_per_channel: it takes float32"
-            raise Unsupported(msg)
-        axis, _ = _extra("channel", block_size, tuple(x.shape))
-        s, z = scale.reshape(-1), zero_point.reshape(-1)
-        result: Tensor = self.ops.fake_quant_per_channel(x, s, z, *axis, qmin, qmax)
-        return result
-
-    def script(
-        self,
-        operation: Operation,
-        *,
-        qmin: int,
-        qmax: int,
-        block_size: BlockSize | None = None,
-        shape: Shape = (),
-        dtype: str = "float32",
-    ) -> tuple[str, str]:
-        axis, group = _extra(self.kind, block_size, shape)
-        parameters = ["scale.reshape(-1)", "zero_point.reshape(-1)"] if axis else ["scale", "zero_point"]
-        grid = [str(n) for n in (*axis, qmin, qmax)]
-        tail = [f"torch.{storage(qmin, qmax)}", *map(str, group)]
-        match operation:
-            case "quantize":
-                name, given = f"quantize_per_{self.kind}", ["x", *parameters, *grid, *tail]
+    def script(self, c: Configuration) -> tuple[str, str]:
+        axis, group = _extra(self.kind, c.block_size, c.shape)
+        parameters = ("scale.reshape(-1)", "zero_point.reshape(-1)") if axis else ("scale", "zero_point")
+        given: list[object] = [*parameters, *axis, c.grid.qmin, c.grid.qmax, f"torch.{storage(c.grid)}", *group]
+        keyword = "out_dtype=" if self.kind in _BY_KEYWORD else ""
+        match c.operation:
             case "dequantize":
-                last = [f"{'out_dtype=' if self.kind in {'tensor', 'channel'} else ''}torch.{dtype}"]
-                name, given = f"dequantize_per_{self.kind}", ["q", *parameters, *grid, *tail, *last]
-            case "fake_quantize":
-                name, given = "fake_quant_per_channel", ["x", *parameters, *grid]
-        return f"import torch\nimport {_MODULE}", f"torch.ops.quantized_decomposed.{name}({', '.join(given)})"
+                given = ["q", *given, f"{keyword}torch.{c.dtype}"]
+            case _:
+                given = ["x", *given]
+        call = f"torch.ops.quantized_decomposed.{c.operation}_per_{self.kind}"
+        return f"import torch\nimport {_MODULE}", f"{call}({', '.join(map(str, given))})"
 
 
-def load(name: str) -> Backend:
+def load(name: str) -> partial[Backend]:
     """The operators of one kind: per_tensor, per_channel, per_token, per_channel_group."""
     quiet_import(_MODULE)
     kind = name.removeprefix(_PREFIX)
     operators = _Operators(kind)
-    operations: dict[Operation, Callable[..., Tensor]] = {
-        "quantize": operators.quantize,
-        "dequantize": operators.dequantize,
-    }
-    if kind == "channel":
-        operations["fake_quantize"] = operators.fake_quantize
-    return Backend(
-        name=name,
-        profile="torch.quantized_decomposed",
-        operations=operations,
+    return partial(
+        Backend,
+        operations={"quantize": operators.quantize, "dequantize": operators.dequantize},
         granularities=(_GRANULARITY[kind],),
         dtypes=_DTYPES,
-        library="torch",
-        version=installed("torch") or "",
         path=lambda: f"composite operators, eager, {torch.backends.cpu.get_cpu_capability()}",
         script=operators.script,
     )

@@ -4,23 +4,22 @@ Integer zero-point domain. Codes of fewer than 8 bits, and of 16 unsigned bits, 
 torchao takes, with ``quant_min`` and ``quant_max``.
 """
 
-from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import torch
 from torch import Tensor
 
-from halfeven.conformance.backends.common import installed, quiet_import, storage
+from halfeven.conformance.backends.common import quiet_import, storage
 from halfeven.conformance.backends.protocol import Backend, Unsupported
+from halfeven.conformance.configuration import Configuration
+from halfeven.reference import Grid
 from halfeven.reference.blocks import BlockSize, Shape, parameter_shape
-from halfeven.reference.profiles import Operation
 
 __all__ = ["load"]
 
 _MODULE = "torchao.quantization.quant_primitives"
 _DTYPES = ("int8", "uint8", "int16", "int32")
-# The name lost its underscore-free form in 0.12.
-_FAKE = ("_fake_quantize_affine", "fake_quantize_affine")
 
 
 def _blocks(block_size: BlockSize | None, shape: Shape) -> BlockSize:
@@ -38,8 +37,8 @@ def _blocks(block_size: BlockSize | None, shape: Shape) -> BlockSize:
     return whole
 
 
-def _code_dtype(qmin: int, qmax: int) -> str:
-    return storage(qmin, qmax, _DTYPES, library="torchao")
+def _code_dtype(grid: Grid) -> str:
+    return storage(grid, _DTYPES, library="torchao")
 
 
 class _Primitives:
@@ -47,12 +46,11 @@ class _Primitives:
 
     def __init__(self, module: Any) -> None:
         self.module = module
-        self.fake = next((n for n in _FAKE if hasattr(module, n)), None)
 
     def quantize(
         self, x: Tensor, scale: Tensor, zero_point: Tensor, *, qmin: int, qmax: int, block_size: BlockSize | None = None
     ) -> Tensor:
-        blocks, dtype = _blocks(block_size, tuple(x.shape)), getattr(torch, _code_dtype(qmin, qmax))
+        blocks, dtype = _blocks(block_size, tuple(x.shape)), getattr(torch, _code_dtype(Grid(qmin, qmax)))
         result: Tensor = self.module.quantize_affine(x, blocks, scale, zero_point, dtype, qmin, qmax)
         return result
 
@@ -67,7 +65,7 @@ class _Primitives:
         block_size: BlockSize | None = None,
         dtype: torch.dtype = torch.float32,
     ) -> Tensor:
-        blocks, code = _blocks(block_size, tuple(q.shape)), getattr(torch, _code_dtype(qmin, qmax))
+        blocks, code = _blocks(block_size, tuple(q.shape)), getattr(torch, _code_dtype(Grid(qmin, qmax)))
         result: Tensor = self.module.dequantize_affine(
             q.to(code), blocks, scale, zero_point, code, qmin, qmax, output_dtype=dtype
         )
@@ -76,29 +74,21 @@ class _Primitives:
     def fake_quantize(
         self, x: Tensor, scale: Tensor, zero_point: Tensor, *, qmin: int, qmax: int, block_size: BlockSize | None = None
     ) -> Tensor:
-        blocks, dtype = _blocks(block_size, tuple(x.shape)), getattr(torch, _code_dtype(qmin, qmax))
-        assert self.fake is not None
-        result: Tensor = getattr(self.module, self.fake)(x, blocks, scale, zero_point, dtype, qmin, qmax)
+        blocks, dtype = _blocks(block_size, tuple(x.shape)), getattr(torch, _code_dtype(Grid(qmin, qmax)))
+        function = self.module._fake_quantize_affine  # noqa: SLF001 - it has no other name
+        result: Tensor = function(x, blocks, scale, zero_point, dtype, qmin, qmax)
         return result
 
-    def script(
-        self,
-        operation: Operation,
-        *,
-        qmin: int,
-        qmax: int,
-        block_size: BlockSize | None = None,
-        shape: Shape = (),
-        dtype: str = "float32",
-    ) -> tuple[str, str]:
-        code = f"torch.{_code_dtype(qmin, qmax)}"
-        tail = f"{_blocks(block_size, shape)}, scale, zero_point, {code}, {qmin}, {qmax}"
+    def script(self, c: Configuration) -> tuple[str, str]:
+        code = f"torch.{_code_dtype(c.grid)}"
+        tail = f"{_blocks(c.block_size, c.shape)}, scale, zero_point, {code}, {c.grid.qmin}, {c.grid.qmax}"
         call = {
-            "quantize": f"primitives.quantize_affine(x, {tail})",
-            "dequantize": f"primitives.dequantize_affine(q.to({code}), {tail}, output_dtype=torch.{dtype})",
-            "fake_quantize": f"primitives.{self.fake}(x, {tail})",
+            "quantize": f"quantize_affine(x, {tail})",
+            "dequantize": f"dequantize_affine(q.to({code}), {tail}, output_dtype=torch.{c.dtype})",
+            "fake_quantize": f"_fake_quantize_affine(x, {tail})",
         }
-        return f"import torch\nfrom {_MODULE.rpartition('.')[0]} import quant_primitives as primitives", call[operation]
+        package = _MODULE.rpartition(".")[0]
+        return f"import torch\nfrom {package} import quant_primitives", f"quant_primitives.{call[c.operation]}"
 
 
 def _path() -> str:
@@ -108,23 +98,18 @@ def _path() -> str:
     return f"python, eager torch ({loaded}), {torch.backends.cpu.get_cpu_capability()}"
 
 
-def load(name: str) -> Backend:
+def load(_name: str) -> partial[Backend]:
     """The one backend of torchao."""
     primitives = _Primitives(quiet_import(_MODULE))
-    operations: dict[Operation, Callable[..., Tensor]] = {
-        "quantize": primitives.quantize,
-        "dequantize": primitives.dequantize,
-    }
-    if primitives.fake:
-        operations["fake_quantize"] = primitives.fake_quantize
-    return Backend(
-        name=name,
-        profile="torchao",
-        operations=operations,
+    return partial(
+        Backend,
+        operations={
+            "quantize": primitives.quantize,
+            "dequantize": primitives.dequantize,
+            "fake_quantize": primitives.fake_quantize,
+        },
         granularities=("tensor", "channel", "token", "group", "block"),
         dtypes=("float32", "float16", "bfloat16"),
-        library="torchao",
-        version=installed("torchao") or "",
         path=_path,
         script=primitives.script,
     )

@@ -6,7 +6,6 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from halfeven.conformance.arrays import code_dtype
 from halfeven.conformance.checks.values import cases
 from halfeven.conformance.configuration import Case
 from halfeven.conformance.inputs import boundaries as inputs
@@ -21,32 +20,29 @@ __all__ = ["composition", "idempotence"]
 def composition(trial: Trial) -> None:
     """fake_quantize equals dequantize after quantize, at every boundary; the sign of a zero is not compared."""
     for case in _boundary_cases(trial):
-        codes = _through(trial, case, "quantize", case.x)
-        reals = _through(trial, case, "dequantize", _stored(trial, codes))
-        # Integer codes cannot carry the sign of zero that a fake quantizer may keep.
-        trial.compare(case, reals + np.zeros((), reals.dtype), trial.ask(case) + np.zeros((), reals.dtype), own=True)
+        with trial.offered():
+            codes = _through(trial, case, "quantize", case.x)
+            reals = _through(trial, case, "dequantize", codes.astype(trial.code_dtype))
+            # Integer codes cannot carry the sign of zero that a fake quantizer may keep.
+            zero = np.zeros((), reals.dtype)
+            trial.compare(case, reals + zero, trial.ask(case) + zero, own=True)
 
 
 def idempotence(trial: Trial) -> None:
     """quantize(dequantize(q)) equals q, for every code that the boundaries reach."""
     for case in _boundary_cases(trial):
-        codes = np.array(trial.ask(case))
-        reals = _through(trial, case, "dequantize", _stored(trial, codes))
-        again = replace(case, x=reals)
-        trial.compare(again, codes, trial.ask(again), own=True)
+        with trial.offered():
+            codes = np.array(trial.ask(case))
+            reals = _through(trial, case, "dequantize", codes.astype(trial.code_dtype))
+            again = replace(case, x=reals)
+            trial.compare(again, codes, trial.ask(again), own=True)
 
 
 def _boundary_cases(trial: Trial) -> list[Case]:
     c = trial.configuration
     scales = parameters.scales(trial.dtype, trial.scale_dtype, c.grid, min(trial.volume.scales, 32), trial.seed)
-    zeros = [z for z in (0, 3) if z in c.grid] if len(trial.profile.parameters) > 1 else [0]
-    return list(cases(trial, scales, zeros, lambda s, z: inputs.boundaries(s, z, c.grid, trial.dtype)))
+    return list(cases(trial, scales, trial.zeros, lambda s, z: inputs.boundaries(s, z, c.grid, trial.dtype)))
 
 
 def _through(trial: Trial, case: Case, operation: Any, x: Array) -> Array:
     return np.array(trial.ask(replace(case, configuration=replace(case.configuration, operation=operation), x=x)))
-
-
-def _stored(trial: Trial, codes: Array) -> Array:
-    """Codes in the dtype in which the profile hands them to dequantize."""
-    return codes.astype(trial.dtype if trial.profile.codes == "input" else code_dtype(trial.configuration.grid))

@@ -4,13 +4,10 @@ from typing import Any
 
 import numpy as np
 
-from halfeven.conformance.arrays import code_dtype
 from halfeven.conformance.backends.protocol import Unsupported
 from halfeven.conformance.call import Fault
-from halfeven.conformance.inputs.strategies import blocks_of
 from halfeven.conformance.trial import Trial
 from halfeven.reference import Grid
-from halfeven.reference.blocks import parameter_shape
 
 __all__ = ["result"]
 
@@ -19,24 +16,20 @@ _SHAPES = ((), (1,), (5,), (0,), (2, 3), (0, 3), (3, 0), (2, 3, 5), (1, 2, 1, 3)
 
 def result(trial: Trial) -> None:
     """The documented dtype and the input's shape, values at the middle of codes."""
-    c, profile = trial.configuration, trial.profile
-    stored = trial.dtype if profile.codes == "input" else code_dtype(c.grid)
+    c = trial.configuration
     refused: list[str] = []
     for shape in _SHAPES:
         if c.granularity != "tensor" and not shape:
             continue
         codes = c.grid.qmin + np.arange(int(np.prod(shape))).reshape(shape) % (c.grid.num_steps + 1)
-        x = codes.astype(stored if c.operation == "dequantize" else trial.dtype)
-        blocks = blocks_of(c.granularity, shape)
-        ones = () if blocks is None else parameter_shape(shape, blocks)
-        case = trial.case(x, np.ones(ones), np.zeros(ones, np.int64), block_size=blocks)
+        case = trial.plain(codes)
         try:
             actual = trial.expect(case)
         except Unsupported as reason:
             refused.append(str(reason))
             continue
-        if c.operation == "quantize" and not _documented(actual.dtype, stored, c.grid):
-            msg = f"wrong dtype: {actual.dtype} for codes that the profile holds in {stored}"
+        if c.operation == "quantize" and not _documented(actual.dtype, trial.code_dtype, c.grid):
+            msg = f"wrong dtype: {actual.dtype} for codes that the profile holds in {trial.code_dtype}"
             raise Fault(msg)
     if not trial.points and refused:
         raise Unsupported(refused[0])

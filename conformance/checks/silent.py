@@ -19,14 +19,14 @@ _VECTOR = 33
 
 def nan(trial: Trial) -> None:
     """What NaN of either sign becomes, alone in a vector and beside numbers."""
-    zeros = _zeros(trial)
     payload = np.array([np.nan, -np.nan, 1.0, -1.0]).astype(trial.dtype)
     pattern = np.tile(payload, _VECTOR)[None]
-    for case in cases(trial, np.array([0.5]), zeros, lambda s, _z: np.repeat(pattern, len(s), axis=0)):
-        actual = trial.expect(case)
-        z = int(np.ravel(case.zero)[0])
-        kinds = sorted({_code(v) for v in actual[np.isnan(case.x)].ravel()})
-        trial.seen.append(f"NaN → {', '.join(kinds)} ({trial.profile.parameters[-1]} {z})")
+    for case in cases(trial, np.array([0.5]), trial.zeros, lambda s, _z: np.repeat(pattern, len(s), axis=0)):
+        with trial.offered():
+            actual = trial.expect(case)
+            z = int(np.ravel(case.zero)[0])
+            kinds = sorted({_code(v) for v in actual[np.isnan(case.x)].ravel()})
+            trial.seen.append(f"NaN → {', '.join(kinds)} ({trial.profile.parameters[-1]} {z})")
 
 
 def zero_sign(trial: Trial) -> None:
@@ -34,8 +34,8 @@ def zero_sign(trial: Trial) -> None:
     tiny = step(np.zeros(2, trial.dtype), np.array([1, -1]))
     x = np.concatenate([np.array([0.0, -0.0, 0.25, -0.25]).astype(trial.dtype), tiny])
     names = ("0.0", "-0.0", "0.25", "-0.25", "least", "-least")
-    for case in cases(trial, np.array([1.0]), [0], lambda s, _z: np.repeat(x[None], len(s), axis=0)):
-        actual = np.ravel(trial.expect(case))
+    for case in cases(trial, np.array([1.0]), trial.zeros[:1], lambda s, _z: np.repeat(x[None], len(s), axis=0)):
+        actual = np.ravel(trial.expect(case, signs=True))
         if actual.dtype.kind in "iu":
             trial.seen.append("integers have no sign of zero")
             continue
@@ -46,18 +46,13 @@ def zero_sign(trial: Trial) -> None:
 
 def subnormals(trial: Trial) -> None:
     """Subnormal scales and inputs: around the first codes, and where 1 / scale overflows."""
-    scales = parameters.subnormal_scales(trial.dtype if trial.scale_dtype == trial.dtype else trial.scale_dtype)
+    scales = parameters.subnormal_scales(trial.scale_dtype)
     codes = np.array([-2.0, -1.5, -1.0, -0.5, 0.0, 0.5, 1.0, 1.5, 2.0])
-    before = trial.differing
-    for case in cases(trial, scales, [0], lambda s, _z: (s[:, None] * codes).astype(trial.dtype)):
+    for case in cases(trial, scales, trial.zeros[:1], lambda s, _z: (s[:, None] * codes).astype(trial.dtype)):
         trial.expect(case)
-    different = trial.differing - before
-    trial.seen.append(f"{different} of {trial.points} points differ from the formula evaluated with subnormals kept")
-
-
-def _zeros(trial: Trial) -> list[int]:
-    grid = trial.configuration.grid
-    return [z for z in (0, 3) if z in grid] if len(trial.profile.parameters) > 1 else [0]
+    trial.seen.append(
+        f"{trial.differing} of {trial.points} points differ from the formula evaluated with subnormals kept"
+    )
 
 
 def _code(value: Any) -> str:

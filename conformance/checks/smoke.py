@@ -5,7 +5,6 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from halfeven.conformance.arrays import code_dtype
 from halfeven.conformance.call import Fault
 from halfeven.conformance.trial import Trial
 
@@ -16,21 +15,16 @@ __all__ = ["smoke"]
 
 def smoke(trial: Trial) -> None:
     """Identity: scale 1, zero point 0, small whole numbers. Constants: one value in every place, then another."""
-    c = trial.configuration
-    inside = np.arange(max(c.grid.qmin, -3), min(c.grid.qmax, 3) + 1)
+    grid = trial.configuration.grid
+    start = min(max(0, grid.qmin), grid.qmax)
+    inside = np.arange(max(grid.qmin, start - 3), min(grid.qmax, start + 3) + 1)
     _probe(trial, "identity", inside)
     first = _probe(trial, "constant", np.full(9, inside[-1]))
     _probe(trial, "constant", np.full(9, inside[0]), before=first)
 
 
 def _probe(trial: Trial, name: str, values: Array, before: Array | None = None) -> Array:
-    c = trial.configuration
-    stored = trial.dtype if trial.profile.codes == "input" else code_dtype(c.grid)
-    x = values.astype(stored if c.operation == "dequantize" else trial.dtype)
-    if c.granularity == "tensor":
-        case = trial.case(x, 1.0, 0)
-    else:
-        case = trial.case(x[None], np.ones((1, 1)), np.zeros((1, 1), np.int64), block_size=(1, x.size))
+    case = trial.plain(values if trial.configuration.granularity == "tensor" else values[None])
     answer = np.array(np.ravel(trial.ask(case)))
     trial.points += answer.size
     # To the nearest whole number: a last bit that differs is for the checks to judge.

@@ -6,7 +6,6 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from halfeven.conformance.arrays import code_dtype
 from halfeven.conformance.configuration import Case
 from halfeven.conformance.inputs import boundaries as inputs
 from halfeven.conformance.inputs import parameters
@@ -45,13 +44,12 @@ def huge(trial: Trial) -> None:
 
 def all_codes(trial: Trial) -> None:
     """Dequantize: every code (a covering choice above 8 bits), with even and odd zero points."""
-    grid, profile = trial.configuration.grid, trial.profile
-    dtype = trial.dtype if profile.codes == "input" else code_dtype(grid)
+    grid = trial.configuration.grid
     zeros = sorted({*_zeros(trial, "even"), *_zeros(trial, "odd")})
 
     def codes(_s: Array, z: Array) -> Array:
         rows = [inputs.boundary_codes(grid, int(v)) for v in z.ravel()]
-        return np.stack([np.minimum(row, grid.qmax) for row in rows]).astype(dtype)
+        return np.stack([np.minimum(row, grid.qmax) for row in rows]).astype(trial.code_dtype)
 
     _try(trial, _scales(trial), zeros, codes)
 
@@ -71,7 +69,8 @@ def cases(trial: Trial, scales: Array, zeros: list[int], values: Values) -> Iter
 
 def _try(trial: Trial, scales: Array, zeros: list[int], values: Values) -> None:
     for case in cases(trial, scales, zeros, values):
-        trial.expect(case)
+        with trial.offered():
+            trial.expect(case)
 
 
 def _boundaries(trial: Trial) -> Values:

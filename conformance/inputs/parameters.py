@@ -25,6 +25,7 @@ def scales(dtype: np.dtype[Any], scale_dtype: np.dtype[Any], grid: Grid, count: 
     widest = 2.0 * max(grid.num_steps, 1)
     low = max(np.log2(float(info.smallest_normal)), np.log2(float(limit.smallest_normal))) + 2
     high = min(np.log2(float(info.max)) - np.log2(widest), np.log2(float(limit.max))) - 2
+    high = max(high, low)  # a grid as wide as the dtype leaves one binade
     # Most scales are of the size that networks have; a quarter covers the whole range of exponents.
     generator = np.random.default_rng([seed, grid.num_steps, dtype.itemsize])
     near = generator.uniform(max(low, -12.0), min(high, 4.0), count)

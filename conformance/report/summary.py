@@ -56,7 +56,8 @@ def short(results: Sequence[Result]) -> str:
         reasons = sorted({r.detail or r.cause for r in results} - {""})
         return "\n".join(["nothing ran: no value was compared, so this is a failure", *(f"  {r}" for r in reasons[:3])])
     shown = whole.shown
-    head = f"{shown.backend} against profile {shown.profile}: {whole.outcome}"
+    outcome = "differs" if whole.outcome == "explained" else whole.outcome
+    head = f"{shown.backend} against profile {shown.profile}: {outcome}"
     lines = [f"{head}; {len(whole.parting):,} of {count(len(whole.ran), 'check')} part, {whole.points:,} points"]
     if not whole.parting:
         return lines[0]

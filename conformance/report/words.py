@@ -121,13 +121,13 @@ def progress(report: Report) -> str:
 
 def replay(report: Report, result: Result) -> str:
     """The command that makes this result alone again, into a folder of its own."""
-    if not report.command.startswith("halfeven run"):
-        return f"{report.command} --halfeven-item {shlex.quote(f'{result.backend}::{result.id}')}"
     words = shlex.split(report.command)
     words = words[: words.index("--")] if "--" in words else words
-    for option, values in (("--resume", 0), ("--out", 1), ("--item", 1)):
-        while option in words:
-            i = words.index(option)
+    option = "--item" if words[:1] == ["halfeven"] else "--halfeven-item"
+    for name, values in (("--resume", 0), ("--out", 1), ("--halfeven-out", 1), (option, 1), ("-k", 1)):
+        while name in words:
+            i = words.index(name)
             del words[i : i + 1 + values]
-    words = [w for w in words if not w.startswith(("--out=", "--item="))]
-    return shlex.join([*words, "--item", f"{result.backend}::{result.id}", "--out", "halfeven-replay"])
+    words = [w for w in words if not w.startswith(("--out=", "--halfeven-out=", f"{option}="))]
+    out = "--out" if option == "--item" else "--halfeven-out"
+    return shlex.join([*words, option, f"{result.backend}::{result.id}", out, "halfeven-replay"])

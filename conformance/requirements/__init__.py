@@ -57,11 +57,17 @@ def requirements(profile: str) -> tuple[Requirement, ...]:
     rows = [(aspect, row, o) for aspect, row in own.items() for o in row["operations"]]
     rows += [(aspect, row, o) for aspect, row in common.items() for o in row["operations"] if (aspect, o) not in spoken]
     found = [
-        _requirement(f"{profile}/{o}/{aspect}", row)
+        _requirement(f"{profile}/{o}/{aspect}", _measured(profile, aspect, row))
         for aspect, row, o in rows
         if {o, *row.get("needs", ())} <= available
     ]
     return tuple(sorted(found, key=lambda r: not r.id.endswith("/smoke")))
+
+
+def _measured(profile: str, aspect: str, row: Mapping[str, Any]) -> Mapping[str, Any]:
+    """What a document leaves open, a library's measured behaviour settles, where its model states it."""
+    stated = "@" in profile and aspect == "nan" and PROFILES[profile].model.nan != "propagate"
+    return {**row, "basis": "measured"} if stated else row
 
 
 def _read(name: str) -> Mapping[str, Mapping[str, Any]]:

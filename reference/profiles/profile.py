@@ -94,8 +94,28 @@ class Profile:
         """The operations that the document has."""
         return tuple(o for o in OPERATIONS if o in self.numpy)
 
+    def real_per_code(self, parameter: Array, grid: Grid) -> Array:
+        """The reals that one code spans, float64 of the parameter's shape: the scale, or amax / qmax."""
+        wide = np.asarray(parameter, np.float64)
+        return wide / grid.qmax if self.parameters[0] == "amax" else wide
+
     def quantize(self, x: Array, scale: Array, zero: Array, grid: Grid, block_size: BlockSize | None = None) -> Array:
-        """The codes of ``x``, as floats (NaN stays NaN where the model says so)."""
+        """The codes of ``x``, as floats (NaN stays NaN where the model says so).
+
+        Args:
+            x: reals, of one of ``dtypes`` and any shape.
+            scale: the first documented parameter, real per code or amax in reals; broadcasts to ``x`` or, with
+                ``block_size``, has one entry per block.
+            zero: the zero point or offset, in codes and shaped as ``scale``; not read where there is none.
+            grid: the codes that the result is limited to.
+            block_size: elements per block, one entry per dimension of ``x``.
+
+        Returns:
+            ``x``'s shape; floats of ``x``'s dtype where ``codes`` is "input", else of one that holds the codes.
+
+        Raises:
+            ValueError: the parameters do not fit ``x`` and ``block_size``.
+        """
         if (function := self.transcriptions.get("quantize")) is not None:
             return function(x, scale, zero, grid, block_size)
         return evaluation.quantize(self.model, x, self.model_scale(scale, grid), zero, grid, block_size)
@@ -109,7 +129,10 @@ class Profile:
         dtype: "np.dtype[Any]",
         block_size: BlockSize | None = None,
     ) -> Array:
-        """The reals of the codes ``q``, in ``dtype``."""
+        """The reals of the codes ``q``, in ``dtype`` and ``q``'s shape; codes outside ``grid`` are not limited.
+
+        Parameters and errors as in ``quantize``; ``q`` is integers, or floats that hold codes.
+        """
         if (function := self.transcriptions.get("dequantize")) is not None:
             return function(q, scale, zero, grid, dtype, block_size)
         return evaluation.dequantize(self.model, q, self.model_scale(scale, grid), zero, dtype, block_size)
@@ -117,13 +140,13 @@ class Profile:
     def fake_quantize(
         self, x: Array, scale: Array, zero: Array, grid: Grid, block_size: BlockSize | None = None
     ) -> Array:
-        """``x`` on the grid, in ``x``'s dtype."""
+        """``x`` on the grid: reals of ``x``'s shape and dtype. Arguments and errors as in ``quantize``."""
         if (function := self.transcriptions.get("fake_quantize")) is not None:
             return function(x, scale, zero, grid, block_size)
         return evaluation.fake_quantize(self.model, x, self.model_scale(scale, grid), zero, grid, block_size)
 
     def accepts(self, grid: Grid) -> bool:
-        """Whether the document allows ``grid``."""
+        """Whether the document allows ``grid``: one of ``grids`` or, without them, of a width in ``bits``."""
         if self.grids is not None:
             return grid in self.grids
         return self.bits[0] <= grid.bits <= self.bits[1]

@@ -15,6 +15,7 @@ from halfeven.reference.profiles.profile import Array, Profile, along_axis, inte
 __all__ = [
     "QUANTIZED_DECOMPOSED",
     "QUANTIZED_DECOMPOSED_2_13",
+    "QUANTIZED_DECOMPOSED_PER_TOKEN_2_13",
     "dequantize_per_channel",
     "dequantize_per_tensor",
     "quantize_per_channel",

@@ -12,7 +12,14 @@ from halfeven.reference.grid import Grid
 from halfeven.reference.model import EvaluationModel
 from halfeven.reference.profiles.profile import Array, Profile, along_axis, integers
 
-__all__ = ["TORCH_QUANTIZE", "TORCH_QUANTIZE_2_13", "dequantize", "quantize_per_channel", "quantize_per_tensor"]
+__all__ = [
+    "TORCH_QUANTIZE",
+    "TORCH_QUANTIZE_2_13",
+    "TORCH_QUANTIZE_PER_CHANNEL_2_13",
+    "dequantize",
+    "quantize_per_channel",
+    "quantize_per_tensor",
+]
 
 MODEL = EvaluationModel(zero_point="before-rounding")
 

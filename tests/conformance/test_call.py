@@ -162,3 +162,45 @@ def test_an_error_of_ours_is_not_the_backend_s(monkeypatch: pytest.MonkeyPatch) 
     result = run(item, gate=False)
     assert result.outcome == "crashed"
     assert result.cause.startswith("error in halfeven itself")
+
+
+def test_a_code_that_looks_like_poison_is_an_ordinary_difference() -> None:
+    def one_off(x, scale, zero_point, *, qmin, qmax):
+        value = good(x, scale, zero_point, qmin=qmin, qmax=qmax)
+        return torch.where(value == -90, torch.tensor(-91, dtype=torch.int8), value)
+
+    backend = Backend("one off", "onnx", {"quantize": one_off}, grids=(Grid(-128, 127),))
+    results = [run(item) for item in plan(backend) if item.check == "boundaries"]
+    assert all(r.outcome == "differs" and "stale" not in r.cause and r.witness is not None for r in results)
+
+
+def test_a_backend_that_flushes_subnormals_for_all_is_told_and_undone() -> None:
+    def flushing(x, scale, zero_point, *, qmin, qmax):
+        torch.set_flush_denormal(True)
+        return good(x, scale, zero_point, qmin=qmin, qmax=qmax)
+
+    with pytest.raises(Fault, match="flush-to-zero"):
+        caller(flushing)(case())
+    assert np.float32(2.0**-126) * np.float32(0.5) > 0
+
+
+def test_what_the_profile_does_not_document_is_reported_as_not_run() -> None:
+    backend = Backend("more", "torch.fake_quantize", {"quantize": good, "fake_quantize": good})
+    told = [run(item) for item in plan(backend) if item.configuration.operation == "quantize"]
+    assert [r.outcome for r in told] == ["not run"]
+    assert "documents no quantize" in told[0].detail
+
+
+def test_a_grid_without_zero_is_tried_too() -> None:
+    grid = Grid(5, 9)
+    backend = Backend("high", "aimet", {"quantize": quantize_float, "dequantize": dequantize_float}, grids=(grid,))
+    results = [run(item) for item in plan(backend)]
+    assert {r.outcome for r in results} <= {"exact", "implementation-defined"}, [r for r in results if r.detail]
+
+
+def quantize_float(x, scale, offset, *, qmin, qmax):
+    return torch.clamp(torch.round(x / scale) - offset, qmin, qmax)
+
+
+def dequantize_float(q, scale, offset):
+    return (q + offset) * scale

@@ -1,6 +1,7 @@
 import importlib
 import subprocess
 import sys
+from fractions import Fraction
 from pathlib import Path
 
 import numpy as np
@@ -171,3 +172,31 @@ def test_the_script_of_a_witness_shows_it_alone(tmp_path: Path) -> None:
     ran = subprocess.run([sys.executable, "-c", script], cwd=tmp_path, capture_output=True, text=True, check=True)
     expected, actual = ran.stdout.replace("tensor(", " ").split()[:2]
     assert expected.strip("[].,") != actual.strip("[].,()")
+
+
+def test_the_quotient_of_an_amax_is_that_of_its_scale() -> None:
+    def half_away(x, amax, *, qmin, qmax):
+        v = x * (torch.tensor(float(qmax)) / amax)
+        return torch.clamp(torch.sign(v) * torch.floor(v.abs() + 0.5), qmin, qmax)
+
+    verdict = check(half_away, "pytorch-quantization")
+    assert verdict.outcome == "differs"
+    assert verdict.witness is not None
+    x, amax = (np.uint32(int(v.split()[0], 16)).view(np.float32) for v in (verdict.witness.x, verdict.witness.scale))
+    given = verdict.witness.quotient.split()[0]
+    grid = next(r.configuration["grid"] for r in verdict.results if r.witness == verdict.witness)
+    assert Fraction(given) == Fraction(float(x)) * grid["qmax"] / Fraction(float(amax))
+
+
+def test_nan_is_judged_where_a_profile_states_it() -> None:
+    def stated(x, scale, zero_point, *, qmin, qmax):
+        v = torch.round(x * (1.0 / scale)) + zero_point
+        q = torch.where(v.isnan(), torch.tensor(float(qmin)), torch.clamp(v, qmin, qmax))
+        return (q - zero_point) * scale
+
+    def other(x, scale, zero_point, *, qmin, qmax):
+        return torch.where(x.isnan(), torch.tensor(7.0), stated(x, scale, zero_point, qmin=qmin, qmax=qmax))
+
+    assert check(stated, "torch.fake_quantize@2.13", "fake_quantize").conforms
+    verdict = check(other, "torch.fake_quantize@2.13", "fake_quantize")
+    assert {r.requirement.split("/")[-1] for r in verdict.results if r.outcome == "differs"} == {"nan"}

@@ -1,6 +1,7 @@
 """Three derivations of each documented formula agree bit for bit: transcription, evaluation model, exact oracle.
 
-On 8-bit float formats over every input; in wider formats at every code boundary and its neighbours.
+On 8-bit float formats over every input; in wider formats at every code boundary and its neighbours, where the oracle
+sees some: ``test_code_boundaries.py`` has it see all of float32.
 """
 
 from collections.abc import Iterator
@@ -11,7 +12,7 @@ import pytest
 
 from halfeven.reference import Grid, exact
 from halfeven.reference import model as evaluation
-from halfeven.reference.profiles import PROFILES, Profile
+from halfeven.reference.profiles import PROFILES, Profile, aimet
 
 DOCUMENTED = [p for p in PROFILES.values() if p.transcriptions]
 TOY = {name: np.dtype(getattr(ml_dtypes, name)) for name in ("float8_e3m4", "float8_e4m3", "float8_e5m2")}
@@ -55,8 +56,7 @@ def in_domain(profile: Profile, scale: np.ndarray) -> np.ndarray:
     return scale[~(scale.astype(np.float64) <= 2.0**-24)] if profile.parameters[0] == "amax" else scale
 
 
-def forms(x: np.dtype, scale: np.dtype) -> tuple[exact.Format, exact.Format]:
-    return exact.FORMATS[x.name], exact.FORMATS[scale.name]
+ORACLE = 31  # one scale of so many, and another few of them for each profile
 
 
 @pytest.mark.parametrize("profile", DOCUMENTED, ids=lambda p: p.name)
@@ -68,63 +68,85 @@ def test_every_input_and_every_scale_of_a_toy_format(profile: Profile, toy: str)
     grids = [g for g in GRIDS if profile.parameters[0] != "amax" or g.qmin < 0 < g.qmax]
     # Every scale meets every x; the grids and zero points go round, so that each meets many scales.
     cases = [(g, z) for g in grids for z in zeros_for(profile, g)]
+    shift = DOCUMENTED.index(profile)
     compared = 0
     for i, s in enumerate(scales):
         grid, z = cases[(7 * i) % len(cases)]
         own = i % 3 or profile.scale_dtype == "input"
-        # The oracle is slow: each profile shows it another few of the scales.
-        oracle = i % 48 == 3 * DOCUMENTED.index(profile)
-        compared += compare_all(profile, x, np.asarray(s).astype(dtype if own else np.float32), z, grid, oracle=oracle)
-    assert compared == len(profile.operations) * len(x) * len(scales)
+        s_array = np.asarray(s).astype(dtype if own else np.float32)
+        compared += compare_with_model(profile, x, s_array, z, grid)
+        if (i + shift) % ORACLE == 0:
+            compared += compare_with_oracle(profile, x, s_array, z, grid)
+    asked = sum((i + shift) % ORACLE == 0 for i in range(len(scales)))
+    assert asked >= 4
+    assert compared == len(profile.operations) * len(x) * (len(scales) + asked)
 
 
-def compare_all(profile: Profile, x: np.ndarray, s: np.ndarray, z: int, grid: Grid, *, oracle: bool = True) -> int:
-    """Compare the three on each operation that the profile has; the number of points compared."""
-    asked = x if oracle else x[:0]
-    zero = zero_array(profile, z)
-    model, form, scale_form = profile.model, *forms(x.dtype, s.dtype)
-    scale = exact_scale(profile, float(s), grid)
-    if profile.parameters[0] == "amax":
-        scale_form = exact.FORMATS["float32"]
+def document(
+    profile: Profile, operation: str, x: np.ndarray, s: np.ndarray, zero: np.ndarray, grid: Grid
+) -> np.ndarray:
+    """The transcription's answer; for dequantize ``x`` is taken for codes."""
+    if operation == "dequantize":
+        return profile.dequantize(x, s, zero, grid, x.dtype)
+    return getattr(profile, operation)(x, s, zero, grid)
+
+
+def compare(profile: Profile, name: str, x: np.ndarray, s: np.ndarray, z: int, grid: Grid, answers: dict) -> int:
+    """The transcription against another derivation's answers by operation; the number of points compared."""
     points = 0
-    for operation in profile.operations:
-        if operation == "quantize":
-            document = profile.quantize(x, s, zero, grid)
-            modelled = evaluation.quantize(model, x, profile.model_scale(s, grid), zero, grid)
-            answers = [exact.quantize(model, float(v), scale, z, grid, form, scale_form) for v in asked]
-            if profile.codes == "input":
-                modelled = modelled.astype(x.dtype)
-                answers = [exact.round_value(v, form) for v in answers]
-        elif operation == "dequantize":
-            document = profile.dequantize(x, s, zero, grid, x.dtype)
-            modelled = evaluation.dequantize(model, x, s, zero, x.dtype)
-            answers = [exact.dequantize(model, float(v), scale, z, form, scale_form) for v in asked]
-        elif profile.parameters[0] == "amax" and x.dtype != np.float32:
-            document, modelled = profile.fake_quantize(x, s, zero, grid), None
-            answers = [half_of_codes_over_scale(profile, float(v), scale, grid, form) for v in asked]
-        else:
-            document = profile.fake_quantize(x, s, zero, grid)
-            modelled = evaluation.fake_quantize(model, x, profile.model_scale(s, grid), zero, grid)
-            answers = [exact.fake_quantize(model, float(v), scale, z, grid, form, scale_form) for v in asked]
-        assert modelled is not None or oracle or profile.parameters[0] == "amax"
-        for name, other in (("model", modelled), ("exact", np.array(answers) if oracle else None)):
-            if other is None:
-                continue
-            ok = same(document, other)
-            i = int(np.argmin(ok))
-            assert ok.all(), (
-                f"{profile.name} {operation} {x.dtype.name} {grid} x={float(x[i])!r} scale={float(s)!r} zero={z}: "
-                f"transcription {float(document[i])!r}, {name} {float(np.asarray(other)[i])!r}"
-            )
-        points += len(x)
+    for operation, answer in answers.items():
+        own = document(profile, operation, x, s, zero_array(profile, z), grid)
+        ok = same(own, answer)
+        i = int(np.argmin(ok))
+        assert ok.all(), (
+            f"{profile.name} {operation} {x.dtype.name} {grid} x={float(x[i])!r} scale={float(s)!r} zero={z}: "
+            f"transcription {float(own[i])!r}, {name} {float(np.asarray(answer)[i])!r}"
+        )
+        points += ok.size
     return points
 
 
-def half_of_codes_over_scale(profile: Profile, x: float, scale: float, grid: Grid, form: exact.Format) -> float:
-    """What the document adds in 16-bit floats: codes and scale are rounded to the input's dtype before they divide."""
-    wide = exact.FORMATS["float32"]
-    code = exact.round_value(exact.quantize(profile.model, x, scale, 0.0, grid, form, wide), form)
-    return exact.divide(code, exact.round_value(scale, form), form)
+def narrowed(profile: Profile, x: np.dtype) -> bool:
+    """Whether the document rounds codes and scale to a narrow input's dtype before they divide; the model does not."""
+    return profile.parameters[0] == "amax" and x != np.float32
+
+
+def compare_with_model(profile: Profile, x: np.ndarray, s: np.ndarray, z: int, grid: Grid) -> int:
+    return compare(
+        profile, "model", x, s, z, grid, {o: modelled(profile, o, x, s, z, grid) for o in profile.operations}
+    )
+
+
+def modelled(profile: Profile, operation: str, x: np.ndarray, s: np.ndarray, z: object, grid: Grid) -> np.ndarray:
+    zero, scale = zero_array(profile, z), profile.model_scale(s, grid)
+    if operation == "dequantize":
+        return evaluation.dequantize(profile.model, x, scale, zero, x.dtype)
+    if operation == "fake_quantize" and not narrowed(profile, x.dtype):
+        return evaluation.fake_quantize(profile.model, x, scale, zero, grid)
+    codes = evaluation.quantize(profile.model, x, scale, zero, grid)
+    if operation == "fake_quantize":
+        return evaluation.dequantize(profile.model, codes, scale, zero, x.dtype)
+    with np.errstate(over="ignore"):
+        return codes.astype(x.dtype) if profile.codes == "input" else codes
+
+
+def compare_with_oracle(profile: Profile, x: np.ndarray, s: np.ndarray, z: int, grid: Grid) -> int:
+    answers = {o: [oracle(profile, o, float(v), x.dtype, s, z, grid) for v in x] for o in profile.operations}
+    return compare(profile, "exact", x, s, z, grid, {o: np.array(a) for o, a in answers.items()})
+
+
+def oracle(profile: Profile, operation: str, x: float, dtype: np.dtype, s: np.ndarray, z: int, grid: Grid) -> float:
+    model, form = profile.model, exact.FORMATS[dtype.name]
+    scale_form = exact.FORMATS["float32" if profile.parameters[0] == "amax" else s.dtype.name]
+    scale = exact_scale(profile, float(s), grid)
+    if operation == "dequantize":
+        return exact.dequantize(model, x, scale, z, form, scale_form)
+    if operation == "fake_quantize" and not narrowed(profile, dtype):
+        return exact.fake_quantize(model, x, scale, z, grid, form, scale_form)
+    code = exact.quantize(model, x, scale, z, grid, form, scale_form)
+    if operation == "fake_quantize":
+        return exact.dequantize(model, code, scale, z, form, scale_form)
+    return exact.round_value(code, form) if profile.codes == "input" else code
 
 
 def boundaries(s: np.ndarray, z: np.ndarray, grid: Grid, dtype: np.dtype, ulps: int = 3) -> np.ndarray:
@@ -173,40 +195,60 @@ def parameter_sets(
         yield grid, s, -z if profile.model.sign == "q+o" else z, boundaries(step, z, grid, dtype)
 
 
-@pytest.mark.parametrize("profile", DOCUMENTED, ids=lambda p: p.name)
-@pytest.mark.parametrize("dtype", WIDE)
+@pytest.mark.parametrize(
+    ("profile", "dtype"),
+    [(p, d) for p in DOCUMENTED for d in p.dtypes],
+    ids=lambda v: v if isinstance(v, str) else v.name,
+)
 def test_boundaries(profile: Profile, dtype: str) -> None:
-    if dtype not in profile.dtypes:
-        assert (profile.name, dtype) in NOT_DOCUMENTED
-        return
+    rng = np.random.default_rng(1)
     for grid, s, z, x in parameter_sets(profile, WIDE[dtype], seed=len(dtype)):
         zero, column = zero_array(profile, z)[:, None], s[:, None]
-        document = profile.quantize(x, column, zero, grid) if "quantize" in profile.operations else None
-        scale = profile.model_scale(column, grid)
-        if document is not None:
-            modelled = evaluation.quantize(profile.model, x, scale, zero, grid)
-            assert same(document, modelled.astype(x.dtype) if profile.codes == "input" else modelled).all()
-        if "fake_quantize" in profile.operations and (profile.parameters[0] != "amax" or dtype == "float32"):
-            fake = profile.fake_quantize(x, column, zero, grid)
-            assert same(fake, evaluation.fake_quantize(profile.model, x, scale, zero, grid)).all()
-        if "dequantize" in profile.operations:
-            codes = np.arange(grid.qmin, grid.qmax + 1).astype(np.float64)[None] + np.zeros((len(s), 1))
-            reals = profile.dequantize(codes, column, zero, grid, WIDE[dtype])
-            assert reals.dtype == WIDE[dtype]
-            assert same(reals, evaluation.dequantize(profile.model, codes, column, zero, WIDE[dtype])).all()
-        rng = np.random.default_rng(1)
-        for _ in range(2):  # the oracle is slow: a few rows of each grid, and of each row some
-            row = int(rng.integers(len(s)))
-            some = x[row, rng.permutation(x.shape[1])[:40]]
-            compare_all(profile, np.concatenate([some, x[row, -len(SPECIALS) :]]), s[row], int(z[row]), grid)
+        codes = np.arange(grid.qmin, grid.qmax + 1).astype(WIDE[dtype])[None] + np.zeros((len(s), 1), WIDE[dtype])
+        for operation in profile.operations:
+            given = codes if operation == "dequantize" else x
+            answer = document(profile, operation, given, column, zero, grid)
+            assert answer.shape == given.shape
+            assert operation == "quantize" or answer.dtype == WIDE[dtype]
+            assert same(answer, modelled(profile, operation, given, column, z[:, None], grid)).all()
+        for row in rng.integers(len(s), size=2):  # the oracle is slow: some of some rows of each grid
+            some = np.concatenate([x[row, rng.permutation(x.shape[1])[:40]], x[row, -len(SPECIALS) :]])
+            asked = compare_with_oracle(profile, some, s[row], int(z[row]), grid)
+            assert asked == len(some) * len(profile.operations)
 
 
-NOT_DOCUMENTED = {
-    *((name, "float64") for name in ("torchao", "pytorch-quantization", "onnx")),
-    ("pytorch-quantization", "bfloat16"),
-    *(("torch.quantized_decomposed", t) for t in ("float16", "float64")),
-    *((name, t) for name in ("torch.fake_quantize", "torch.quantize") for t in ("float16", "bfloat16", "float64")),
-}
+def test_every_documented_dtype_is_a_wide_one() -> None:
+    assert {d for p in DOCUMENTED for d in p.dtypes} == set(WIDE)
+
+
+def test_the_dtype_of_aimet_s_arithmetic_by_three_rules_and_by_hand() -> None:
+    """eps(T) <= 0.25 / num_steps by hand: 2^(1-p) * (2^b - 1) <= 1/4, so b <= p - 3, and every end fits."""
+    profile = PROFILES["aimet"]
+    own_up_to = {"bfloat16": 5, "float16": 8, "float32": 21, "float64": 50}
+    assert set(own_up_to) == set(WIDE)
+    for name, limit in own_up_to.items():
+        for bits in range(1, 33):
+            expected = name if bits <= limit else "float32" if bits <= 21 else "float64"
+            for grid in (Grid.from_bitwidth(bits, signed=True), Grid.from_bitwidth(bits, signed=False)):
+                f32 = exact.FORMATS["float32"]
+                assert aimet._internal_dtype(WIDE[name], grid).name == expected
+                modelled_dtype = evaluation.compute_dtype(profile.model, WIDE[name], np.dtype(np.float32), grid)
+                assert modelled_dtype.name == expected
+                assert exact._compute(profile.model, exact.FORMATS[name], f32, grid) == exact.FORMATS[expected]
+    # Few steps, but ends that a narrow format does not hold; and ends that it does.
+    for name, grid, expected in (
+        ("float16", Grid(2047, 2049), "float32"),
+        ("float16", Grid(-70000, -69999), "float32"),
+        ("bfloat16", Grid(255, 257), "float32"),
+        ("bfloat16", Grid(254, 256), "bfloat16"),
+        ("float32", Grid(2**24, 2**24 + 1), "float64"),
+        ("float16", Grid(2049, 2049), "float32"),
+        ("float16", Grid(2048, 2048), "float16"),
+    ):
+        assert aimet._internal_dtype(WIDE[name], grid).name == expected
+        assert evaluation.compute_dtype(profile.model, WIDE[name], WIDE[name], grid).name == expected
+        form = exact.FORMATS[name]
+        assert exact._compute(profile.model, form, form, grid) == exact.FORMATS[expected]
 
 
 @pytest.mark.parametrize("profile", PROFILES.values(), ids=lambda p: p.name)

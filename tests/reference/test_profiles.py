@@ -62,25 +62,62 @@ def test_accepts() -> None:
     assert not PROFILES["pytorch-quantization"].accepts(Grid(0, 255))
 
 
-def test_every_formula_has_its_record() -> None:
-    assert set(FORMULAS) == {
-        *(f"aimet.affine.{o}" for o in ("quantize", "dequantize", "quantize_dequantize")),
-        *(f"torchao.{o}_affine" for o in ("quantize", "dequantize", "fake_quantize")),
-        *(f"pytorch_quantization.{o}" for o in ("tensor_quant", "fake_tensor_quant")),
-        *(f"onnx.{o}Linear" for o in ("Quantize", "Dequantize")),
-        *("torch.fake_quantize", "torch.quantize", "torch.dequantize"),
-        *(f"torch.quantized_decomposed.{o}" for o in ("quantize", "dequantize")),
-    }
-    transcribed = {f for p in PROFILES.values() for f in p.transcriptions.values()}
-    for name, record in FORMULAS.items():
-        assert record.id == name
-        assert re.search(r"=", record.equation)
+def unsound(equation: str, *, rounds: bool) -> list[str]:
+    """What is amiss with an equation: braces, its sides, and whether it rounds and limits where its function does."""
+    depth = lowest = 0
+    for mark in re.findall(r"(?<!\\)[{}]", equation):
+        depth += 1 if mark == "{" else -1
+        lowest = min(lowest, depth)
+    found = [] if depth == lowest == 0 else ["braces"]
+    if not all(re.search(r"[\w}]", side) for side in equation.split("=", 1)) or "=" not in equation:
+        found.append("sides")
+    rounding = bool(re.search(r"\\lceil.*?\\rfloor|nearby\\_int", equation))
+    limit = bool(re.search(r"clamp|saturate|\\min\(q_\{max\}, \\max\(q_\{min\}", equation))
+    return found + ["rounding"] * (rounding != rounds) + ["clamp"] * (limit != rounds)
+
+
+@pytest.mark.parametrize("profile", [p for p in PROFILES.values() if p.transcriptions], ids=lambda p: p.name)
+def test_every_documented_operation_has_its_formula(profile: Profile) -> None:
+    """The transcription is the registered function, or a composition of the two that are."""
+    records = {record.function: record for record in FORMULAS.values()}
+    registered = {o for o in profile.operations if profile.transcriptions[o] in records}
+    assert registered >= set(profile.operations) - ({"fake_quantize"} if len(registered) > 1 else set())
+    for operation in registered:
+        record = records[profile.transcriptions[operation]]
+        assert record.id.split(".")[0] == profile.name.replace("-", "_").split(".")[0]
+        assert unsound(record.equation, rounds=operation != "dequantize") == []
         assert isinstance(record.basis, Real | AsComputed)
         assert record.source
         assert record.function.__doc__
-        assert record.function in transcribed
+
+
+def test_every_formula_belongs_to_one_profile() -> None:
+    owners = {
+        record.id: [p.name for p in PROFILES.values() if record.function in p.transcriptions.values()]
+        for record in FORMULAS.values()
+    }
+    assert owners
+    assert {name: found for name, found in owners.items() if len(found) != 1} == {}
+    assert [name for name, record in FORMULAS.items() if record.id != name] == []
     with pytest.raises(ValueError, match=r"id='onnx\.QuantizeLinear' is taken"):
         formula("onnx.QuantizeLinear", equation="", basis=Real(), source="")(lambda: None)
+
+
+@pytest.mark.parametrize(
+    ("equation", "rounds", "found"),
+    [
+        (r"q = \mathrm{clamp}(\lceil x / s \rfloor, q_{min}, q_{max})", True, []),
+        (r"q = \mathrm{clamp(\lceil x / s \rfloor, q_{min}, q_{max})", True, ["braces"]),
+        (r"q = }x{", False, ["braces"]),
+        ("(q - z) * s", False, ["sides"]),
+        (r"\hat x =", False, ["sides"]),
+        (r"q = \mathrm{clamp}(x / s)", True, ["rounding"]),
+        (r"q = \lceil x / s \rfloor", True, ["clamp"]),
+        (r"\hat x = \mathrm{clamp}(q) * s", False, ["clamp"]),
+    ],
+)
+def test_equation_rule_finds_what_breaks_it(equation: str, rounds: bool, found: list[str]) -> None:
+    assert unsound(equation, rounds=rounds) == found
 
 
 def test_a_profile_without_transcriptions_evaluates_its_model() -> None:

@@ -105,6 +105,11 @@ def test_a_profile_with_other_parameters_is_refused() -> None:
         resolve("halfeven.integer", profile="aimet")
 
 
+def test_a_class_with_an_attribute_takes_no_profile_with_other_parameters(user_module: str) -> None:
+    with pytest.raises(ValueError, match=r"profile='aimet' is not accepted for Npu: .*give one of torchao, "):
+        resolve(f"{user_module}:Npu", profile="aimet")
+
+
 def test_a_library_that_is_not_installed_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     entry = Entry("torchao", "torchao", "no-such-distribution", "torchao", "")
     monkeypatch.setitem(REGISTRY, "absent", entry)
@@ -180,6 +185,15 @@ def test_an_entry_point_is_a_name(monkeypatch: pytest.MonkeyPatch) -> None:
     assert "mine" in names()
     assert describe()[-1]["backend"] == "mine"
     assert set(asked) == {"halfeven.backends"}
+
+
+def test_an_entry_point_that_is_a_backend_is_claimed_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    backend = Backend("mine", "onnx", {"quantize": lambda x, *_: x})
+    monkeypatch.setattr(registry.metadata, "entry_points", lambda **_: [_Point(backend)])
+    assert resolve("mine")[0].profile == "onnx"
+    assert resolve("mine", profile="torchao")[0].profile == "torchao"
+    with pytest.raises(ValueError, match=r"hands over scale, offset .* the backend takes scale, zero_point"):
+        resolve("mine", profile="aimet")
 
 
 def test_an_entry_point_that_fails_says_which(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -221,7 +221,10 @@ def test_results_without_a_record_are_not_dropped(result: Any, report: Any) -> N
         ("halfeven run my.npu:Npu --seed 3", "halfeven run my.npu:Npu --seed 3 --item ID --out halfeven-replay"),
         ("halfeven run npu -n 4 -- -x", "halfeven run npu -n 4 --item ID --out halfeven-replay"),
         ("halfeven run a --out b --resume --item=x", "halfeven run a --item ID --out halfeven-replay"),
-        ("pytest", "pytest --halfeven-item ID"),
+        (
+            "pytest --halfeven-backend n:N -k x",
+            "pytest --halfeven-backend n:N --halfeven-item ID --halfeven-out halfeven-replay",
+        ),
     ],
 )
 def test_the_command_that_replays_a_result(result: Any, report: Any, command: str, said: str) -> None:
