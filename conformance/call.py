@@ -6,8 +6,10 @@ call before is kept and looked at again, so that a buffer handed out twice shows
 """
 
 import ctypes
+import re
 import traceback
 from dataclasses import dataclass, field
+from pathlib import PurePath
 from typing import Any
 
 import numpy as np
@@ -118,7 +120,7 @@ class Caller:
         except (Unsupported, KeyboardInterrupt):
             raise
         except BaseException:  # noqa: BLE001 - whatever the backend raises is its outcome, SystemExit too
-            raise Crash(traceback.format_exc(limit=-6)) from None
+            raise Crash(_anywhere(traceback.format_exc(limit=-6))) from None
         try:
             return from_backend(value)
         except Exception as error:  # noqa: BLE001 - a meta, sparse or nested tensor has no array
@@ -155,3 +157,8 @@ def _kind(value: Array) -> str:
     if value.dtype.kind in "iu":
         return "integer"
     return "float" if value.dtype.kind == "f" or value.dtype in DTYPES.values() else "other"
+
+
+def _anywhere(text: str) -> str:
+    """A traceback that reads alike on every machine: of each file the last three parts of its path."""
+    return re.sub(r'File "([^"]+)"', lambda m: f'File "{"/".join(PurePath(m[1]).parts[-3:])}"', text)
