@@ -5,6 +5,7 @@ import inspect
 from collections.abc import Sequence
 from dataclasses import replace
 from fractions import Fraction
+from itertools import product
 from typing import Any
 
 import ml_dtypes
@@ -36,7 +37,8 @@ def witness(backend: Backend, case: Case, expected: Array, actual: Array, where:
     values, wanted = np.ascontiguousarray(actual).ravel(), np.broadcast_to(expected, actual.shape).ravel()
     index = min(where[:4096], key=lambda i: _simplicity(elements, int(i)))
     x, scale, zero = (a[index] for a in (elements.x, elements.scale, elements.zero))
-    small, found = _smallest(backend, elements, int(index))
+    found = _smallest(backend, elements, int(index))
+    small, want, got = found or (case, wanted[index:], values[index:])
     quotient, to_tie = _exact(PROFILES[backend.profile], case, x, scale)
     c = case.configuration
     coordinates = tuple(int(j) for j in np.unravel_index(index, case.x.shape))
@@ -45,15 +47,13 @@ def witness(backend: Backend, case: Case, expected: Array, actual: Array, where:
         x=hexadecimal(x),
         scale=hexadecimal(scale),
         zero=hexadecimal(zero) if len(PROFILES[backend.profile].parameters) > 1 else "none",
-        expected=_shown(c, wanted[index]),
-        actual=_shown(c, values[index]),
+        expected=_shown(c, want[0]),
+        actual=_shown(c, got[0]),
         quotient=quotient,
         to_tie=to_tie,
         where=call,
-        script=_script(backend, small if found else case, wanted[index], () if found else coordinates)
-        if found or case.x.size <= _SPELL_OUT
-        else "",
-        reproduced=found,
+        script=_script(backend, small, want[0], () if found else coordinates) if small.x.size <= 2 * _SPELL_OUT else "",
+        reproduced=found is not None,
     )
 
 
@@ -75,34 +75,35 @@ def _simplicity(elements: Case, i: int) -> tuple[float, float, int]:
     return ratio + abs(zero), scale, len(repr(x))
 
 
-def _smallest(backend: Backend, elements: Case, index: int) -> tuple[Case, bool]:
-    """The element alone, then in a full vector, per tensor or in one channel; and whether it still differs."""
-    caller = Caller(backend)
-    c = elements.configuration
-    for copies in _COPIES:
-        per_tensor = "tensor" in backend.granularities
-        shape = (copies,) if per_tensor else (1, copies)
-        x, scale, zero = (np.array(a[index : index + 1]) for a in (elements.x, elements.scale, elements.zero))
+def _smallest(backend: Backend, elements: Case, index: int) -> tuple[Case, Array, Array] | None:
+    """The element alone, then in a full vector, per tensor or in one or two rows; with what was expected and given."""
+    caller, c = Caller(backend), elements.configuration
+    forms = [None] if "tensor" in backend.granularities else []
+    granularity = next((g for g in (c.granularity, *backend.granularities) if g != "tensor"), None)
+    rows = [1, 2] if granularity in backend.granularities else []
+    for form, copies in product((*forms, *rows), _COPIES):
+        shape = (copies,) if form is None else (form, copies)
+        x, scale, zero = (np.array(a[index]) for a in (elements.x, elements.scale, elements.zero))
+        held = () if form is None else (form, 1)
         alone = Case(
             replace(
                 c,
                 shape=shape,
-                block_size=None if per_tensor else shape,
-                granularity="tensor" if per_tensor else backend.granularities[0],
+                block_size=None if form is None else (1, copies),
+                granularity="tensor" if granularity is None or form is None else granularity,
                 layout="contiguous",
             ),
-            np.full(shape, x[0], x.dtype),
-            scale[0] if per_tensor else scale.reshape(1, 1),
-            zero[0] if per_tensor else zero.reshape(1, 1),
+            np.full(shape, x, x.dtype),
+            np.full(held, scale, scale.dtype),
+            np.full(held, zero, zero.dtype),
         )
-        alone = replace(alone, scale=np.asarray(alone.scale), zero=np.asarray(alone.zero))
         with contextlib.suppress(Crash, Fault, Unsupported):
             answer = caller(alone)
-            expected = evaluation_of(PROFILES[backend.profile], alone)
+            expected = np.broadcast_to(evaluation_of(PROFILES[backend.profile], alone), answer.shape)
             compare = compare_codes if c.operation == "quantize" else compare_reals
-            if compare(np.broadcast_to(expected, answer.shape), answer).differing:
-                return alone, True
-    return elements, False
+            if compare(expected, answer).differing:
+                return alone, expected.ravel(), np.ascontiguousarray(answer).ravel()
+    return None
 
 
 def _exact(profile: Profile, case: Case, x: Any, parameter: Any) -> tuple[str, str]:
