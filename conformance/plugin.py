@@ -242,16 +242,21 @@ class _Session:
         """Remember that the run did not finish."""
         self.interrupted = True
 
+    @property
+    def _complete(self) -> bool:
+        """Whether everything that was planned has come to a result."""
+        return not self.interrupted and len(self.results) + len(self.absent) >= self.expected
+
     def pytest_sessionfinish(self) -> None:
         """Write the report, complete or not."""
         if not self.worker and self.out is not None:
-            self._write(complete=not self.interrupted and len(self.results) + len(self.absent) >= self.expected)
+            self._write(complete=self._complete)
 
     def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
         """The few lines at the end of a run."""
         from halfeven.conformance.report.summary import to_text
 
-        report = self._report(complete=not self.interrupted and len(self.results) + len(self.absent) >= self.expected)
+        report = self._report(complete=self._complete)
         terminalreporter.section("halfeven")
         terminalreporter.write_line(to_text(report))
         if self.out is not None:
@@ -265,14 +270,13 @@ class _Session:
         defaults = {"library": "", "version": "", "device": "", "path": ""}
         results = [_result(r) for r in self.results]
         results += self._waivers(results) if complete else []
-        order = {name: i for i, name in enumerate(sorted(self.backends))}
         return Report(
             command=option("halfeven_command") or shlex.join(["pytest", *self.config.invocation_params.args]),
             tier=option("halfeven_tier"),
             seed=option("halfeven_seed"),
             environment=environment(len(getattr(self.config.option, "tx", None) or [])),
             backends=tuple(BackendRecord(**{**defaults, **_tuples(b)}) for _, b in sorted(self.backends.items())),
-            results=tuple(sorted(results, key=lambda r: (order[r.backend], r.id))),
+            results=tuple(sorted(results, key=lambda r: (r.backend, r.id))),
             expected=max(self.expected, len(results)),
             complete=complete,
             not_run=tuple({"backend": name, "reason": reason} for name, reason in sorted(self.absent.items())),

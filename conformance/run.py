@@ -49,11 +49,8 @@ def run(item: Item, *, gate: bool = True) -> Result:
     threads = torch.get_num_threads()
     torch.set_num_threads(THREADS)
     try:
-        with (
-            np.errstate(all="ignore"),
-            warnings.catch_warnings(),
-        ):  # a warning is no outcome, even where pytest makes errors of them
-            warnings.simplefilter("ignore")
+        with np.errstate(all="ignore"), warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # a warning is no outcome, even where pytest makes errors of them
             return _run(item, time.perf_counter(), gate=gate)
     finally:
         torch.set_num_threads(threads)

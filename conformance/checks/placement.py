@@ -1,6 +1,7 @@
 """Placement: which parameters an element meets, wherever it lies. The value tells its position.
 
-Inputs sit in the middle of their codes, so that no two ways of rounding can part here: what differs is placement.
+What is compared with the reference sits in the middle of its code, where no two ways of rounding can part: what
+differs is placement. Values near ties are compared with the backend itself, placed otherwise.
 """
 
 from dataclasses import replace
@@ -59,23 +60,21 @@ def position(trial: Trial) -> None:
 def _everywhere(trial: Trial, base: Case, row: int) -> None:
     hard = np.atleast_2d(base.x)[row]
     # Every 64th element of a longer vector lies inside a full vector of any width up to 64.
-    inside = np.array(np.ravel(trial.ask(_resized(trial, base, row, np.repeat(np.append(hard, hard[:2]), 64)))))[::64]
+    inside = np.array(np.ravel(trial.ask(_resized(base, row, np.repeat(np.append(hard, hard[:2]), 64)))))[::64]
     for length in _LENGTHS:
         for shift in range(0, len(hard), max(1, len(hard) // _SHIFTS)):
             index = (np.arange(length) + shift) % len(hard)
-            case = _resized(trial, base, row, hard[index])
+            case = _resized(base, row, hard[index])
             first, second = np.array(trial.ask(case)), trial.ask(case)
             trial.compare(case, first, second, own=True)
             trial.compare(case, inside[index].reshape(first.shape), first, own=True)
 
 
-def _resized(trial: Trial, base: Case, row: int, values: Array) -> Case:
+def _resized(base: Case, row: int, values: Array) -> Case:
     """The row's values with the row's parameters, per tensor or as one row."""
     blocked = base.configuration.block_size is not None
     x = values[None] if blocked else values
     c = replace(base.configuration, shape=x.shape, block_size=x.shape if blocked else None)
-    if blocked and trial.configuration.granularity == "channel":
-        c = replace(c, block_size=(1, x.shape[1]))
     return Case(c, x, *((p[row : row + 1] if blocked else p) for p in (base.scale, base.zero)))
 
 
