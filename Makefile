@@ -13,7 +13,7 @@ PINNED := $(VENV)/torch.txt
 OUT ?= halfeven-report
 PYTEST_ARGS ?= -n auto
 # The libraries that are tried, as extras and as backends; BACKENDS may also name pkg.mod:attr.
-LIBRARIES ?= torchao,onnx,aimet
+LIBRARIES ?= torchao,onnx,aimet,modelopt,compressed-tensors,brevitas
 BACKENDS ?= default
 
 PACKAGES := reference optimized conformance
@@ -22,7 +22,7 @@ SOURCES := $(shell find $(PACKAGES:%=%/.) -name __pycache__ -prune -o \( -type d
 	-o -name '*.json' -o -name '*.ini' -o -name py.typed \) -print)
 
 .DELETE_ON_ERROR:
-.PHONY: help setup conformance test reports libraries benchmark lint clean
+.PHONY: help setup conformance test reports docs libraries benchmark lint clean
 
 help: ## show this list
 	@sed -n 's/^\([a-z]*\):.*## /  make \1|/p' $(MAKEFILE_LIST) | awk -F'|' '{ printf "%-20s %s\n", $$1, $$2 }'
@@ -40,13 +40,16 @@ conformance: $(READY) ## try the default backends against their profiles and wri
 test: $(READY) ## run the tests on the installed package
 	$(BIN)/pytest $(PYTEST_ARGS)
 
-libraries: $(READY) ## install the libraries that are tried (LIBRARIES=torchao,onnx,aimet)
+libraries: $(READY) ## install the libraries that are tried (LIBRARIES=torchao,onnx,...)
 	$(BIN)/python -m pip install --quiet -c $(PINNED) '.[$(LIBRARIES)]'
 
 TIER ?= quick
 
 reports: libraries ## try every installed library (TIER=quick or standard), one report each, under reports/
 	$(BIN)/python tools/reports.py reports $(TIER)
+
+docs: $(READY) ## write docs/requirements.md from the requirements and what they cover
+	$(BIN)/python tools/requirements.py docs/requirements.md
 
 benchmark: $(READY) ## measure how many codes are compared per second
 	@set -e; for file in benchmarks/*.py; do echo "$$file"; $(BIN)/python "$$file"; done

@@ -26,6 +26,10 @@ __all__ = [
 ]
 
 _BFLOAT16 = np.dtype(ml_dtypes.bfloat16)
+_FLOAT8 = {
+    np.dtype(getattr(ml_dtypes, name)): getattr(torch, name)
+    for name in ("float8_e4m3fn", "float8_e4m3fnuz", "float8_e5m2", "float8_e5m2fnuz", "float8_e8m0fnu")
+}
 _INTEGER = {size: np.dtype(f"int{8 * size}") for size in (1, 2, 4, 8)}
 
 
@@ -33,6 +37,8 @@ def to_torch(a: Array) -> torch.Tensor:
     """``a`` as a tensor over the same memory, with the same strides."""
     if a.dtype == _BFLOAT16:
         return torch.from_numpy(a.view(np.int16)).view(torch.bfloat16)
+    if a.dtype in _FLOAT8:
+        return torch.from_numpy(a.view(np.uint8)).view(_FLOAT8[a.dtype])
     return torch.from_numpy(a)
 
 
@@ -47,6 +53,9 @@ def from_backend(value: Any) -> Array:
         plain = plain.cpu() if plain.device.type != "cpu" else plain
         if plain.dtype == torch.bfloat16:
             return plain.view(torch.int16).numpy().view(_BFLOAT16)
+        for dtype, theirs in _FLOAT8.items():
+            if plain.dtype == theirs:
+                return plain.view(torch.uint8).numpy().view(dtype)
         return plain.numpy()
     if isinstance(value, np.ndarray | np.generic):
         return np.asarray(value)
@@ -90,9 +99,9 @@ def unordered(index: Array, dtype: np.dtype[Any]) -> Array:
     return np.asarray(bits.view(dtype))
 
 
-def step(a: Array, ulps: Array) -> Array:
+def step(a: Array, ulps: npt.ArrayLike) -> Array:
     """The float ``ulps`` neighbours above ``a`` (below for negative counts), broadcast."""
-    return unordered(ordered(a) + ulps, a.dtype)
+    return unordered(ordered(a) + np.asarray(ulps), a.dtype)
 
 
 def layouts(shape: Shape) -> list[Layout]:

@@ -47,7 +47,7 @@ def _parser() -> argparse.ArgumentParser:
     )
     run.add_argument("--resume", action="store_true", help="take up an interrupted run in --out")
     lists = commands.add_parser("list", help="show what there is", allow_abbrev=False)
-    lists.add_argument("what", metavar="WHAT", help="backends, profiles or requirements")
+    lists.add_argument("what", metavar="WHAT", help="backends, profiles, formulas or requirements")
     lists.add_argument("--profile", help="the requirements of this profile only")
     diff = commands.add_parser("diff", help="compare two reports; status 1 on a regression", allow_abbrev=False)
     diff.add_argument("base", type=Path)
@@ -115,9 +115,10 @@ def _list(options: argparse.Namespace) -> int:
 
     from halfeven.conformance.backends.registry import describe
     from halfeven.conformance.requirements import requirements
+    from halfeven.reference.catalogue import FORMULAS
     from halfeven.reference.profiles import PROFILES
 
-    _among("WHAT", options.what, ("backends", "profiles", "requirements"))
+    _among("WHAT", options.what, ("backends", "profiles", "formulas", "requirements"))
     if options.profile is not None:
         _among("profile", options.profile, PROFILES)
     wanted = [p for p in PROFILES.values() if options.profile in {None, p.name}]
@@ -126,13 +127,26 @@ def _list(options: argparse.Namespace) -> int:
             rows = [r for r in describe() if options.profile in {None, r["profile"]}]
         case "profiles":
             rows = [{"profile": p.name, "operations": ", ".join(p.numpy), "computes": p.title} for p in wanted]
+        case "formulas":
+            rows = [
+                {"formula": f.id, "basis": f.basis.name, "source": f.source, "equation": f.equation}
+                for f in FORMULAS.values()
+                if options.profile is None or f.id in {r.formula for r in requirements(options.profile)}
+            ]
         case _:
             bases = [p.name for p in wanted if "@" not in p.name or options.profile]
             found = [r for name in bases for r in requirements(name)]
             rows = [
-                {"requirement": r.id, "basis": r.basis, "text": r.text, "checks": ", ".join(r.checks)} for r in found
+                {
+                    "requirement": r.id,
+                    "basis": r.basis,
+                    "text": r.text,
+                    "formula": r.formula,
+                    "checks": ", ".join(r.checks),
+                }
+                for r in found
             ]
-    widths = [None if key != "text" else 70 for key in rows[0]] if rows else None
+    widths = [{"text": 70, "source": 50, "equation": 70}.get(key) for key in rows[0]] if rows else None
     print(tabulate(rows, headers="keys", maxcolwidths=widths, disable_numparse=True))
     return CONFORMS
 

@@ -11,7 +11,7 @@ from halfeven.conformance.configuration import DTYPES, Configuration, Granularit
 from halfeven.conformance.requirements import Requirement, requirements
 from halfeven.conformance.trial import Tier
 from halfeven.reference import Grid
-from halfeven.reference.profiles import PROFILES, Operation, Profile
+from halfeven.reference.profiles import OPERATIONS, PROFILES, Operation, Profile
 
 __all__ = ["SMOKE", "UNDOCUMENTED", "Item", "grids", "plan"]
 
@@ -38,25 +38,25 @@ _GRIDS: dict[Tier, tuple[Grid, ...]] = {
 
 @dataclass(frozen=True)
 class Item:
-    """One line of the plan: it becomes one pytest item and one result."""
+    """One line of the plan: it becomes one pytest item and one result. A documented function has no configuration."""
 
     backend: Backend
     requirement: Requirement
     check: str
-    configuration: Configuration
+    configuration: Configuration | None
     tier: Tier
     seed: int
 
     @property
     def id(self) -> str:
         """In words: ``profile/operation/aspect/grid/dtype/granularity``, then the check where there are several."""
-        parts = [self.requirement.id, str(self.configuration)]
+        parts = [self.requirement.id, *([str(self.configuration)] if self.configuration else [])]
         return "/".join(parts if len(self.requirement.checks) <= 1 else [*parts, self.check])
 
 
 def plan(backend: Backend, tier: Tier = "quick", seed: int = 0) -> list[Item]:
     """Every item for ``backend``: first the smoke probes, then requirement by requirement."""
-    return [*_undocumented(backend, tier, seed), *_items(backend, tier, seed)]
+    return [*_undocumented(backend, tier, seed), *_items(backend, tier, seed), *_calls(backend, tier, seed)]
 
 
 def grids(backend: Backend, tier: Tier) -> list[Grid]:
@@ -69,7 +69,7 @@ def grids(backend: Backend, tier: Tier) -> list[Grid]:
 
 def _items(backend: Backend, tier: Tier, seed: int) -> Iterator[Item]:
     available = grids(backend, tier)
-    for requirement in requirements(backend.profile):
+    for requirement in (r for r in requirements(backend.profile) if not r.called):
         for name in requirement.checks:
             check = CHECKS[name]
             if not {requirement.operation, *requirement.needs} <= set(backend.operations):
@@ -78,9 +78,19 @@ def _items(backend: Backend, tier: Tier, seed: int) -> Iterator[Item]:
                 yield Item(backend, requirement, name, c, tier, seed)
 
 
+def _calls(backend: Backend, tier: Tier, seed: int) -> Iterator[Item]:
+    """The documented functions that the backend offers, each by the calls of its requirements."""
+    for requirement in requirements(backend.profile):
+        if requirement.called and requirement.formula in backend.functions:
+            for name in requirement.checks:
+                yield Item(backend, requirement, name, None, tier, seed)
+
+
 def _undocumented(backend: Backend, tier: Tier, seed: int) -> Iterator[Item]:
     """What the backend offers and its profile does not speak of: reported as not run, so that nobody counts on it."""
     profile = PROFILES[backend.profile]
+    if not backend.operations:
+        return
     operation, dtype, grid = next(iter(backend.operations)), backend.dtypes[0], Grid(-128, 127)
     beyond: list[tuple[Operation, str, Grid, str]] = [
         (o, dtype, grid, o) for o in backend.operations if o not in profile.numpy
@@ -96,7 +106,7 @@ def _undocumented(backend: Backend, tier: Tier, seed: int) -> Iterator[Item]:
 def _configurations(
     backend: Backend, requirement: Requirement, check: Check, available: list[Grid]
 ) -> Iterator[Configuration]:
-    operation = requirement.operation
+    operation = next(o for o in OPERATIONS if o == requirement.operation)
     coded = operation != "fake_quantize" or "quantize" in requirement.needs
     profile = PROFILES[backend.profile]
     dtypes = [d for d in backend.dtypes if d in profile.dtypes and d in check.dtypes]

@@ -16,6 +16,7 @@ from halfeven.conformance.call import Crash, Fault
 from halfeven.conformance.checks import CHECKS
 from halfeven.conformance.environment import THREADS
 from halfeven.conformance.explain import Answer, explain, flat
+from halfeven.conformance.formula_run import run_formula
 from halfeven.conformance.plan import SMOKE, UNDOCUMENTED, Item, plan
 from halfeven.conformance.report.model import OutcomeName, Result
 from halfeven.conformance.trial import Finding, Tier, Trial
@@ -59,10 +60,12 @@ def run(item: Item, *, gate: bool = True) -> Result:
 def _run(item: Item, start: float, *, gate: bool) -> Result:
     if item.check == UNDOCUMENTED:
         return _result(item, None, "not run", start, detail=item.requirement.text)
-    if gate and item.check != SMOKE and (reason := _smoke_failure(item.backend, item)):
+    if gate and item.configuration and item.check != SMOKE and (reason := _smoke_failure(item.backend, item)):
         return _result(item, None, "not run", start, detail=f"smoke failed: {reason}")
-    trial = Trial(item.backend, item.requirement, item.check, item.configuration, item.tier, item.seed)
     try:
+        if item.configuration is None:
+            return run_formula(item)
+        trial = Trial(item.backend, item.requirement, item.check, item.configuration, item.tier, item.seed)
         outcome, cause, detail = _end(item, trial) or _conclusion(item, trial)
         return _result(item, trial, outcome, start, cause=cause, detail=detail)
     except Exception as error:  # noqa: BLE001 - a mistake of ours must not lose the result, nor pass for the backend's
@@ -138,12 +141,12 @@ def _result(
         f = trial.findings[-1] if trial.minimal_last else min(trial.findings, key=lambda f: f.actual.size)
         shown = witness(item.backend, f.case, f.expected, f.actual, f.comparison.where)
     c = item.configuration
-    configuration = {"dtype": c.dtype, "grid": asdict(c.grid), "granularity": c.granularity}
+    configuration = {"dtype": c.dtype, "grid": asdict(c.grid), "granularity": c.granularity} if c else {}
     return Result(
         id=item.id,
         backend=item.backend.name,
         profile=item.backend.profile,
-        operation=c.operation,
+        operation=item.requirement.operation,
         requirement=item.requirement.id,
         check=item.check,
         configuration=configuration,
@@ -161,7 +164,7 @@ def _result(
 
 def _smoke_failure(backend: Backend, item: Item) -> str:
     """Why the probe of this operation failed in this process; empty where it passed."""
-    return _smoke_failures(_Same(backend), item.configuration.operation, item.tier, item.seed)
+    return _smoke_failures(_Same(backend), item.requirement.operation, item.tier, item.seed)
 
 
 class _Same:
@@ -179,6 +182,6 @@ class _Same:
 
 @lru_cache(maxsize=256)
 def _smoke_failures(same: _Same, operation: str, tier: Tier, seed: int) -> str:
-    probes = [i for i in plan(same.backend, tier, seed) if i.check == SMOKE and i.configuration.operation == operation]
+    probes = [i for i in plan(same.backend, tier, seed) if i.check == SMOKE and i.requirement.operation == operation]
     failed = [r for r in map(run, probes) if r.outcome not in {"exact", "not run"}]
     return failed[0].cause if failed else ""

@@ -1,10 +1,11 @@
 """The public entry points: ``check`` for one function, ``conformance_suite`` for one's own test file."""
 
+import difflib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from halfeven.conformance.backends.protocol import ArrayKind, adapt
+from halfeven.conformance.backends.protocol import ArrayKind, Backend, adapt
 from halfeven.conformance.plan import Item, plan
 from halfeven.conformance.report.groups import worst
 from halfeven.conformance.report.model import CONFORMING, OutcomeName, Result, Witness
@@ -68,6 +69,7 @@ def check(
     operation: Operation = "quantize",
     tier: Tier = "quick",
     *,
+    formula: str | None = None,
     array: ArrayKind | None = None,
     seed: int = 0,
 ) -> Verdict:
@@ -75,11 +77,12 @@ def check(
 
     ``fn(x, scale, zero_point, *, qmin, qmax)`` for quantize and fake_quantize, ``fn(q, scale, zero_point)`` for
     dequantize; with a ``block_size`` keyword it is tried beyond per tensor. A class or object with several
-    operations, or a ``Backend``, is tried in all of them.
+    operations, or a ``Backend``, is tried in all of them. With ``formula``, the id of a documented function, ``fn``
+    is called with that function's arguments by keyword, and held to the requirements that speak of it.
 
     Raises:
         TypeError: ``fn`` is no function, class or object with an operation.
-        ValueError: an unknown profile, operation, tier or array kind; the message lists what is accepted.
+        ValueError: an unknown profile, operation, formula, tier or array kind; the message lists what is accepted.
     """
     if tier not in TIERS:
         msg = f"tier={tier!r} is not accepted: give one of {', '.join(TIERS)}"
@@ -87,9 +90,26 @@ def check(
     if seed < 0:
         msg = f"seed={seed} is not accepted: give 0 or more"
         raise ValueError(msg)
-    backend = adapt(fn, profile=profile, operation=operation, array=array)
+    if formula is None:
+        backend = adapt(fn, profile=profile, operation=operation, array=array)
+    else:
+        backend = _of_formula(fn, formula, profile, array)
     results = [run(item) for item in plan(backend, tier, seed)]
     return Verdict(backend.name, (*results, *unused_waivers(backend.name, backend.profile, backend.waivers, results)))
+
+
+def _of_formula(fn: Any, formula: str, profile: str | None, array: ArrayKind | None) -> Backend:
+    speaking = [name for name in PROFILES for r in requirements(name) if r.called and r.formula == formula]
+    if not speaking:
+        known = sorted({r.formula for name in PROFILES for r in requirements(name) if r.called})
+        near = difflib.get_close_matches(formula, known, n=3) or known
+        msg = f"formula={formula!r} is not accepted: give one of {', '.join(near)}"
+        raise ValueError(msg)
+    if profile is not None and profile not in speaking:
+        msg = f"profile={profile!r} is not accepted: {', '.join(dict.fromkeys(speaking))} speaks of {formula}"
+        raise ValueError(msg)
+    name = getattr(fn, "__name__", type(fn).__name__)
+    return Backend(name, profile or speaking[0], functions={formula: fn}, array=array or "torch")
 
 
 def conformance_suite(source: Any, *, profile: str | None = None, tier: Tier = "quick", seed: int = 0) -> type:
@@ -136,8 +156,9 @@ def failure(result: Result) -> str:
     lines.append(result.cause)
     if (w := result.witness) is not None:
         zero = PROFILES[result.profile].parameters[1:]
+        parameters = f", scale = {w.scale}" + (f", {zero[0]} = {w.zero}" if zero else "") if w.scale else ""
         lines += [
-            f"x = {w.x}, scale = {w.scale}" + (f", {zero[0]} = {w.zero}" if zero else ""),
+            f"x = {w.x}{parameters}" if w.scale else w.x,
             f"expected {w.expected}, got {w.actual}",
             f"x / scale = {w.quotient}; distance to the nearest tie {w.to_tie}" if w.quotient else w.where,
         ]

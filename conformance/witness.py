@@ -24,7 +24,7 @@ from halfeven.reference.profiles import PROFILES, Profile
 
 Array = npt.NDArray[Any]
 
-__all__ = ["hexadecimal", "witness"]
+__all__ = ["array_source", "hexadecimal", "tensor_source", "witness"]
 
 # A vector kernel may treat the element in a full vector otherwise than the one left over.
 _COPIES = (1, 64)
@@ -150,7 +150,7 @@ def _script(backend: Backend, case: Case, wanted: Any, at: tuple[int, ...]) -> s
         literal = repr(number) if np.isfinite(number) else f"float('{number}')"
         lines.append(f"expected = {literal}  # {hexadecimal(wanted)}: the reference")
     if backend.array == "torch":
-        lines += [f"{name} = {_tensor(name, a)}" for name, a in arrays.items()]
+        lines += [f"{name} = {tensor_source(name, a)}" for name, a in arrays.items()]
     element = f"actual[{', '.join(map(str, at))}]" if at else "actual"
     return "\n".join([*lines, f"actual = {expression}", f"print(expected, {element})"])
 
@@ -182,19 +182,36 @@ def _formula_gives(formula: str, arrays: dict[str, Array], case: Case, wanted: A
 
 
 def _literal(a: Array) -> str:
-    if a.dtype.kind in "iu":
+    """``array_source`` with the first values beside it."""
+    if a.dtype.kind in "iu" or _one_value(a):
+        return array_source(a)
+    return f"{array_source(a)}  # {', '.join(map(repr, a.astype(np.float64).ravel()[:4].tolist()))}"
+
+
+def array_source(a: Array) -> str:
+    """Python that makes the array, floats by their bits."""
+    if a.dtype.kind in "iub":
         return f"np.array({a.tolist()}, np.{a.dtype.name})"
-    unsigned = a.view(f"uint{8 * a.dtype.itemsize}")
-    dtype = "ml_dtypes.bfloat16" if a.dtype == ml_dtypes.bfloat16 else f"np.{a.dtype.name}"
-    if a.size > 1 and (unsigned == unsigned.flat[0]).all():
+    unsigned = np.ascontiguousarray(a).view(f"uint{8 * a.dtype.itemsize}")
+    dtype = f"np.{a.dtype.name}" if a.dtype.kind == "f" else f"ml_dtypes.{a.dtype.name}"
+    if _one_value(a):
         return f"np.full({a.shape}, {hex(int(unsigned.flat[0]))}, np.{unsigned.dtype.name}).view({dtype})"
+    if not a.size:
+        return f"np.empty({a.shape}, {dtype})"
     digits = np.array2string(unsigned, separator=", ", formatter={"int": hex}, threshold=10**6, max_line_width=10**6)
     digits = digits.replace("\n", "")
-    values = a.astype(np.float64).ravel()[:4].tolist()
-    return f"np.array({digits}, np.{unsigned.dtype.name}).view({dtype})  # {', '.join(map(repr, values))}"
+    return f"np.array({digits}, np.{unsigned.dtype.name}).view({dtype})"
 
 
-def _tensor(name: str, a: Array) -> str:
+def tensor_source(source: str, a: Array) -> str:
+    """Python that makes a tensor of the array that ``source`` makes."""
     if a.dtype == ml_dtypes.bfloat16:
-        return f"torch.from_numpy({name}.view(np.int16)).view(torch.bfloat16)"
-    return f"torch.from_numpy({name})"
+        return f"torch.from_numpy({source}.view(np.int16)).view(torch.bfloat16)"
+    if a.dtype.name.startswith("float8"):
+        return f"torch.from_numpy({source}.view(np.uint8)).view(torch.{a.dtype.name})"
+    return f"torch.from_numpy({source})"
+
+
+def _one_value(a: Array) -> bool:
+    unsigned = np.ascontiguousarray(a).view(f"uint{8 * a.dtype.itemsize}")
+    return a.size > 1 and bool((unsigned == unsigned.flat[0]).all())

@@ -32,20 +32,23 @@ ALLOWED = {
     "conformance": BASE | {"halfeven"},
 }
 # Inside conformance: plan -> trial -> run -> report, and the checks on top of a trial. What must not look upwards.
-_UPPER = ("checks", "plan", "run", "suite", "plugin", "cli")
+_UPPER = ("checks", "plan", "run", "suite", "items", "session", "plugin", "cli")
 UPWARDS = {
     **dict.fromkeys(("configuration.py", "arrays.py", "compare.py", "inputs"), (*_UPPER, "trial", "call", "backends")),
     "backends": (*_UPPER, "trial", "call", "requirements", "report", "explain", "witness"),
     "report": (*_UPPER, "trial", "call", "backends", "inputs"),
     "requirements": (*_UPPER, "trial", "call", "backends", "inputs", "report"),
+    **dict.fromkeys(("calls", "edits"), (*_UPPER, "trial", "call", "backends", "report", "requirements", "formulas")),
+    "formulas.py": (*_UPPER, "trial", "report", "requirements"),
+    "formula_run.py": ("run", "suite", "plugin", "cli", "checks", "trial", "mutants"),
     "call.py": (*_UPPER, "trial", "report"),
     "explain.py": (*_UPPER, "trial", "call", "backends", "report"),
     "trial.py": (*_UPPER, "report"),
     "witness.py": (*_UPPER, "trial"),
-    "checks": ("plan", "run", "suite", "plugin", "cli", "report", "mutants"),
+    "checks": ("plan", "run", "suite", "session", "plugin", "cli", "report", "mutants"),
     "plan.py": ("run", "suite", "plugin", "cli", "report"),
     "run.py": ("suite", "plugin", "cli"),
-    "suite.py": ("plugin", "cli"),
+    "suite.py": ("items", "session", "plugin", "cli"),
 }
 
 
@@ -202,6 +205,7 @@ def test_vendors_are_the_extras() -> None:
 
 def test_no_file_is_longer_than_500_lines() -> None:
     files = [*sources(*PACKAGES, "tests", "benchmarks", "tools"), *ROOT.glob("*.md"), *ROOT.glob("docs/*.md")]
+    files.remove(ROOT / "docs/requirements.md")  # generated from data
     assert files
     lengths = {str(p.relative_to(ROOT)): len(p.read_text(encoding="utf-8").splitlines()) for p in files}
     assert {name: n for name, n in lengths.items() if n > LONGEST} == {}

@@ -11,30 +11,14 @@ from typing import Any
 
 from torch import Tensor
 
-from halfeven.conformance.backends.common import quiet_import
 from halfeven.conformance.backends.protocol import Backend
+from halfeven.conformance.backends.shim import shim, shimmed_import
 from halfeven.conformance.configuration import Configuration
 from halfeven.reference.blocks import BlockSize, Shape, parameter_shape
 
 __all__ = ["load"]
 
 _MODULE = "aimet_torch.quantization"
-# torchvision's Python side registers fakes for two operators, and fails where its compiled side does not load.
-_SHIM = """import torch
-shim = torch.library.Library("torchvision", "FRAGMENT")
-if not hasattr(torch.ops.torchvision, "nms"):
-    shim.define("nms(Tensor dets, Tensor scores, float iou_threshold) -> Tensor")
-    shim.define("qnms(Tensor dets, Tensor scores, float iou_threshold) -> Tensor")
-"""
-_kept: dict[str, Any] = {}  # a library's operators live as long as it does
-
-
-def _import() -> Any:
-    try:
-        quiet_import("torchvision")
-    except RuntimeError:
-        exec(_SHIM, _kept)  # noqa: S102 - the same lines that a witness's script begins with
-    return quiet_import(_MODULE)
 
 
 def _blocks(block_size: BlockSize | None, shape: Shape) -> BlockSize | None:
@@ -85,7 +69,7 @@ class _Affine:
             "dequantize": f"dequantize(q, {scale}, offset, {blocks})",
             "fake_quantize": f"quantize_dequantize(x, {scale}, offset, {grid})",
         }
-        return f"{_SHIM if _kept else ''}from {_MODULE} import affine", f"affine.{call[c.operation]}.detach()"
+        return f"{shim()}from {_MODULE} import affine", f"affine.{call[c.operation]}.detach()"
 
     def path(self) -> str:
         backend = sys.modules[f"{_MODULE}.affine.backends"].get_backend().__name__.rpartition(".")[2]
@@ -96,7 +80,7 @@ class _Affine:
 
 def load(name: str) -> partial[Backend]:
     """``aimet.functional`` (the scale requires grad) or ``aimet.frozen``."""
-    functions = _Affine(_import(), trainable=name == "aimet.functional")
+    functions = _Affine(shimmed_import(_MODULE), trainable=name == "aimet.functional")
     return partial(
         Backend,
         operations={
@@ -108,4 +92,5 @@ def load(name: str) -> partial[Backend]:
         dtypes=("float32", "float64", "float16", "bfloat16"),
         path=functions.path,
         script=functions.script,
+        prelude=shim(),
     )

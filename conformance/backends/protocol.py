@@ -13,6 +13,7 @@ from typing import Any, Literal, get_args
 from halfeven.conformance.configuration import DTYPES, Configuration, Granularity
 from halfeven.reference import Grid
 from halfeven.reference.blocks import BlockSize, Shape
+from halfeven.reference.catalogue import FORMULAS
 from halfeven.reference.profiles import OPERATIONS, PROFILES, Operation
 
 ArrayKind = Literal["torch", "numpy"]
@@ -31,7 +32,7 @@ class Backend:
     Attributes:
         name: what the report calls it.
         profile: the profile that it claims.
-        operations: for each operation its callable.
+        operations: for each operation its callable; may be empty where there are ``functions``.
         granularities: what may share a scale.
         dtypes: the float dtypes it takes.
         grids: the grids it takes; None for all that the profile allows.
@@ -41,12 +42,14 @@ class Backend:
         path: says which path (kernel, fallback) really ran; asked after the run.
         script: for a call's configuration, the lines of Python that import the library, and the expression that
             calls it on ``x`` (or ``q``), ``scale`` and ``zero_point`` (or ``offset``), all else in it literal.
+        prelude: lines of Python that a script begins with, before the library is imported.
         waivers: requirement id to the code steps that are allowed there, at ties only.
+        functions: for each formula's id the callable that stands for the documented function, called by keyword.
     """
 
     name: str
     profile: str
-    operations: Mapping[Operation, Callable[..., Any]]
+    operations: Mapping[Operation, Callable[..., Any]] = field(default_factory=dict)
     granularities: tuple[Granularity, ...] = ("tensor",)
     dtypes: tuple[str, ...] = ("float32",)
     grids: tuple[Grid, ...] | None = None
@@ -56,13 +59,17 @@ class Backend:
     device: str = "cpu"
     path: Callable[[], str] = lambda: ""
     script: Callable[[Configuration], tuple[str, str]] | None = None
+    prelude: str = ""
     waivers: Mapping[str, int] = field(default_factory=dict)
+    functions: Mapping[str, Callable[..., Any]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:  # noqa: D105 - the attributes are described above
         _known("profile", self.profile, PROFILES)
-        if not self.operations:
+        if not self.operations and not self.functions:
             msg = f"operations={{}} of backend {self.name!r} is not accepted: give one of {', '.join(OPERATIONS)}"
             raise ValueError(msg)
+        for formula in self.functions:
+            _known("functions", formula, FORMULAS)
         for operation in self.operations:
             _known("operation", operation, OPERATIONS)
         for dtype in self.dtypes:
@@ -82,9 +89,10 @@ def adapt(
     """A backend from a ``Backend``, a class, an instance, or a plain function (then ``operation`` says which).
 
     A class or instance gives its profile as the attribute ``profile``, its operations as methods named after
-    them, and may have any other attribute of ``Backend``. A function without a ``block_size`` keyword is
-    called per tensor only. ``profile`` and ``array`` replace what ``source`` says of itself; a function takes any
-    profile, all else only one with the parameters and codes of its own, which its functions are written for.
+    them, its documented functions in the attribute ``functions``, and may have any other attribute of ``Backend``.
+    A function without a ``block_size`` keyword is called per tensor only. ``profile`` and ``array`` replace what
+    ``source`` says of itself; a function takes any profile, all else only one with the parameters and codes of its
+    own, which its functions are written for.
 
     Raises:
         TypeError: ``source`` is none of these, or has no operation.
@@ -97,7 +105,8 @@ def adapt(
     instance = source() if inspect.isclass(source) else source
     methods = {o: m for o in OPERATIONS if callable(m := getattr(instance, o, None))}
     own: str | None = getattr(instance, "profile", None)
-    if not methods:
+    functions: Mapping[str, Callable[..., Any]] = getattr(instance, "functions", {})
+    if not methods and not functions:
         if not callable(instance):
             msg = (
                 f"backend={source!r} is not accepted: give a function, or a class or object "
@@ -111,7 +120,7 @@ def adapt(
         msg = f"profile=None is not accepted for {source!r}: name the profile it claims ({', '.join(PROFILES)})"
         raise ValueError(msg)
     everywhere: tuple[Granularity, ...] = get_args(Granularity)
-    optional = ("grids", "library", "version", "device", "path", "script", "waivers")
+    optional = ("functions", "grids", "library", "version", "device", "path", "script", "prelude", "waivers")
     given: dict[str, Any] = {key: getattr(instance, key) for key in optional if hasattr(instance, key)}
     given["array"] = array or getattr(instance, "array", "torch")
     given["name"] = getattr(instance, "name", "") or getattr(source, "__name__", type(instance).__name__)
@@ -140,8 +149,8 @@ def _claim(backend: Backend, profile: str | None) -> Backend:
     if profile is None or profile == backend.profile:
         return backend
     old, new = PROFILES[backend.profile], PROFILES[profile]
-    if (old.parameters, old.codes) != (new.parameters, new.codes):
-        fitting = [n for n, p in PROFILES.items() if (p.parameters, p.codes) == (old.parameters, old.codes)]
+    fitting = [n for n, p in PROFILES.items() if (p.parameters, p.codes) == (old.parameters, old.codes) and p.numpy]
+    if profile not in fitting:
         msg = (
             f"profile={profile!r} is not accepted for {backend.name}: it hands over {', '.join(new.parameters)} with "
             f"{new.codes} codes, the backend takes {', '.join(old.parameters)} with {old.codes} codes; "

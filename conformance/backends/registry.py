@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from halfeven.conformance.backends.common import installed
+from halfeven.conformance.backends.functions import functions
 from halfeven.conformance.backends.protocol import Backend, adapt
 from halfeven.reference.profiles import PROFILES
 
@@ -41,7 +42,8 @@ class Entry:
     """A registered backend: the adapter's module, and what the backend is said to be.
 
     The module's ``load(name)`` imports the library and gives ``partial(Backend, ...)``, all but name, profile,
-    library and version, which stand here and in the distribution.
+    library and version, which stand here and in the distribution, and the functions, which the modules
+    ``functions`` of ``backends/functions`` have.
     """
 
     module: str
@@ -49,6 +51,7 @@ class Entry:
     library: str
     extra: str
     description: str
+    functions: tuple[str, ...] = ()
 
 
 REGISTRY: dict[str, Entry] = {
@@ -76,11 +79,75 @@ REGISTRY: dict[str, Entry] = {
     "torch.quantized_decomposed.per_channel_group": Entry(
         "torch_quantized_decomposed", "torch.quantized_decomposed", "torch", "", "groups along the last dimension"
     ),
-    "torchao": Entry("torchao", "torchao", "torchao", "torchao", "quant_primitives, integer zero points"),
-    "onnxruntime": Entry("onnxruntime", "onnx", "onnxruntime", "onnx", "QuantizeLinear, DequantizeLinear sessions"),
-    "onnx.reference": Entry("onnx_reference", "onnx", "onnx", "onnx", "ReferenceEvaluator"),
+    "torch.float8": Entry(
+        "functions_only", "number-formats", "torch", "", "casts to the float8 dtypes", ("torch_float8",)
+    ),
+    "torch.observers": Entry(
+        "functions_only", "torch.observers", "torch", "", "observers and choose_qparams", ("torch_observers",)
+    ),
+    "torch.learnable": Entry(
+        "functions_only", "torch.learnable", "torch", "", "learnable fake quantize", ("torch_learnable",)
+    ),
+    "ml_dtypes": Entry("functions_only", "number-formats", "ml_dtypes", "", "casts of NumPy arrays", ("ml_dtypes",)),
+    "torchao": Entry(
+        "torchao",
+        "torchao",
+        "torchao",
+        "torchao",
+        "quant_primitives, mx_formats",
+        (
+            "torchao_qparams",
+            "torchao_domains",
+            "torchao_gradients",
+            "torchao_hqq",
+            "torchao_float8",
+            "torchao_float8_training",
+            "torchao_floatx",
+            "torchao_mx",
+            "torchao_nvfp4",
+        ),
+    ),
+    "torchao.pt2e": Entry(
+        "functions_only", "torchao", "torchao", "torchao", "quantization.pt2e, a copy of 0.11", ("torchao_pt2e",)
+    ),
+    "modelopt": Entry(
+        "functions_only",
+        "pytorch-quantization",
+        "nvidia-modelopt",
+        "modelopt",
+        "pytorch-quantization's successor",
+        ("modelopt", "modelopt_calibrators"),
+    ),
+    "compressed-tensors": Entry(
+        "compressed_tensors",
+        "compressed-tensors",
+        "compressed-tensors",
+        "compressed-tensors",
+        "forward and its helpers, integer codes",
+        ("compressed_tensors",),
+    ),
+    "brevitas": Entry("brevitas", "brevitas", "brevitas", "brevitas", "IntQuant", ("brevitas",)),
+    "onnxruntime": Entry(
+        "onnxruntime", "onnx", "onnxruntime", "onnx", "QuantizeLinear, DequantizeLinear sessions", ("onnxruntime",)
+    ),
+    "onnx.reference": Entry("onnx_reference", "onnx", "onnx", "onnx", "ReferenceEvaluator", ("onnx_reference",)),
     "aimet.functional": Entry(
-        "aimet", "aimet", "aimet-torch", "aimet", "quantization.affine with a scale that requires grad"
+        "aimet",
+        "aimet",
+        "aimet-torch",
+        "aimet",
+        "quantization.affine with a scale that requires grad; quantizers, analyzers, exports",
+        (
+            "aimet_affine",
+            "aimet_encodings",
+            "aimet_analyzers",
+            "aimet_histograms",
+            "aimet_gradients",
+            "aimet_lpbq",
+            "aimet_quantized_tensor",
+            "aimet_export",
+            "aimet_float",
+        ),
     ),
     "aimet.frozen": Entry("aimet", "aimet", "aimet-torch", "aimet", "quantization.affine without grad"),
 }
@@ -163,7 +230,8 @@ def _registered(name: str, profile: str | None) -> Backend:
     except (ImportError, OSError) as error:
         msg = f"backend={name!r}: {entry.library} {version} is installed, but does not import: {error}"
         raise NotInstalled(msg) from error
-    backend = parts(name=name, profile=entry.profile, library=entry.library, version=version)
+    offered = functions(*entry.functions)
+    backend = parts(name=name, profile=entry.profile, library=entry.library, version=version, functions=offered)
     return adapt(backend, profile=profile)
 
 

@@ -2,8 +2,8 @@
 
 from collections import Counter
 
-from halfeven.conformance.report.groups import Group, aspect, backends, flatten, group, largest
-from halfeven.conformance.report.model import BackendRecord, OutcomeName, Report
+from halfeven.conformance.report.groups import SEVERITY, Group, aspect, backends, flatten, group, largest
+from halfeven.conformance.report.model import BackendRecord, OutcomeName, Report, Result
 from halfeven.conformance.report.words import (
     MEANING,
     SHORT,
@@ -18,6 +18,8 @@ from halfeven.conformance.report.words import (
     table,
     text,
 )
+from halfeven.conformance.requirements import requirements
+from halfeven.reference.profiles import PROFILES
 
 __all__ = ["to_markdown", "verdict"]
 
@@ -122,12 +124,31 @@ def _requirements(record: BackendRecord, results: Group) -> str:
             steps(largest(part.results)),
             _cause(part),
         )
-        for part in group(results.results, lambda r: (r.requirement,))
+        for part in _worst_first(results)
+        if part.outcome != "exact"
     ]
     headers = ("requirement", "outcome", "checks that part", "points", "differing", "largest step", "cause")
     right = ("checks that part", "points", "differing")
-    body = capped(rows, headers, _ROWS, "requirement", right)
-    return f"## {library(record)} against profile {code(record.profile)}\n\n{body}"
+    parts = [f"## {library(record)} against profile {code(record.profile)}"]
+    parts += [capped(rows, headers, _ROWS, "requirement", right)] if rows else []
+    return "\n\n".join([*parts, *_exact(record, results)])
+
+
+def _worst_first(results: Group) -> list[Group]:
+    found = group(results.results, lambda r: (r.requirement,))
+    return sorted(found, key=lambda g: SEVERITY.index(g.outcome), reverse=True)
+
+
+def _exact(record: BackendRecord, results: Group) -> list[str]:
+    """What is exact needs no table: one line for each operation or function, with its aspects."""
+    exact = [g for g in group(results.results, lambda r: (r.operation, r.requirement)) if g.outcome == "exact"]
+    by = group((r for g in exact for r in g.results), lambda r: (r.operation,))
+    lines = [
+        f"- {code(part.key[0])}: {', '.join(sorted({aspect(r.requirement) for r in part.results}))} "
+        f"({count(part.points, 'point')})"
+        for part in by
+    ]
+    return [f"Exact, bit for bit, in every check of {code(record.name)}:", "\n".join(lines)] if lines else []
 
 
 def _cause(part: Group) -> str:
@@ -172,13 +193,14 @@ def _witness(report: Report, difference: Group) -> str:
     checks = count(len(difference.results), "check")
     far = steps(largest(difference.results))
     said = f"{text(result.cause)}. " if result.cause else ""
+    parts += _sentence(result)
     parts.append(f"{said}In {checks}" + (f", by at most {far}." if far else "."))
     if w is None:
         if result.outcome != "crashed":
             parts.append("No single element shows it, so there is no witness.")
     else:
         rows = [
-            ("x", w.x),
+            ("x" if w.scale else "arguments", w.x),
             ("scale", w.scale),
             ("zero", w.zero),
             ("expected", w.expected),
@@ -196,6 +218,16 @@ def _witness(report: Report, difference: Group) -> str:
         parts.append(fence(result.detail, "text", 30))
     parts.append(f"To see it again:\n\n{fence(replay(report, result), 'sh')}")
     return "\n\n".join(parts)
+
+
+def _sentence(result: Result) -> list[str]:
+    """The requirement in words, and where the document says it; a report may be older than its requirements."""
+    known = {r.id: r for r in requirements(result.profile)} if result.profile in PROFILES else {}
+    found = known.get(result.requirement)
+    if found is None:
+        return []
+    where = f" ({text(found.source)}; {found.basis})" if found.source else f" ({found.basis})"
+    return [f"> {text(found.text, 400)}{where}"]
 
 
 def _not_run(report: Report, found: _Backends) -> list[str]:

@@ -7,7 +7,7 @@ from urllib.parse import quote
 
 from halfeven.conformance.report.codec import read_json
 from halfeven.conformance.report.groups import Group, aspect, backends, group
-from halfeven.conformance.report.model import BackendRecord, Report
+from halfeven.conformance.report.model import BackendRecord, Report, Result
 from halfeven.conformance.report.words import MEANING, SHORT, code, count, progress, table, text
 from halfeven.reference.profiles import OPERATIONS
 
@@ -17,6 +17,7 @@ _INTRODUCTION = (
     "Each row is a library as installed from its public package, held against the profile in its row. "
     "This page is generated from the reports in the folders beside it."
 )
+_CAUSES = 2  # named in a row of the functions
 _ASPECTS = 3  # named in a row of the differences
 _DIFFERENCES = 200
 
@@ -47,6 +48,7 @@ def matrix(reports: Sequence[Report], links: Sequence[str] = ()) -> str:
         *(["**Not whole:**\n\n" + "\n".join(amiss)] if amiss else []),
         _overview(rows),
         *(_operation(operation, rows) for operation in OPERATIONS),
+        _functions(rows),
         _differences(rows),
         _legend(rows),
     ]
@@ -92,8 +94,8 @@ def _cell(results: Group) -> str:
 
 
 def _part(results: Group, operation: str, name: str | None = None) -> Group:
-    chosen = (r for r in results.results if r.operation == operation and name in (None, aspect(r.requirement)))
-    return Group((), tuple(chosen))
+    of_operation = (r for r in _of_operations(results) if r.operation == operation)
+    return Group((), tuple(r for r in of_operation if name in (None, aspect(r.requirement))))
 
 
 def _overview(rows: _Rows) -> str:
@@ -103,16 +105,18 @@ def _overview(rows: _Rows) -> str:
             _version(record),
             code(record.profile),
             *(_cell(_part(results, operation)) for operation in OPERATIONS),
+            _cell(Group((), tuple(_of_functions(results)))),
             f"{results.points:,}",
         )
         for name, record, results in rows
     ]
-    headers = ("backend", "library", "profile", *OPERATIONS, "points compared")
+    headers = ("backend", "library", "profile", *OPERATIONS, "functions", "points compared")
     return "## Overview\n\n" + table(headers, body, ("points compared",)) if body else "There is no backend."
 
 
 def _operation(operation: str, rows: _Rows) -> str:
-    aspects = sorted({aspect(r.requirement) for _, _, g in rows for r in g.results if r.operation == operation})
+    of_operation = (r for _, _, g in rows for r in _of_operations(g) if r.operation == operation)
+    aspects = sorted({aspect(r.requirement) for r in of_operation})
     body = []
     for name, record, results in rows:
         part = _part(results, operation)
@@ -121,6 +125,30 @@ def _operation(operation: str, rows: _Rows) -> str:
             cells = (_cell(by[a]) if a in by else "" for a in aspects)
             body.append((name, code(record.profile), *cells))
     return f"## {operation}\n\n" + table(("backend", "profile", *map(text, aspects)), body) if body else ""
+
+
+def _of_operations(results: Group) -> Iterable[Result]:
+    return (r for r in results.results if "formula" not in r.configuration)
+
+
+def _of_functions(results: Group) -> Iterable[Result]:
+    """The results of documented functions, some of which bear the name of an operation."""
+    return (r for r in results.results if "formula" in r.configuration)
+
+
+def _functions(rows: _Rows) -> str:
+    """One row for each backend and function: what is exact, what parts, and as which version."""
+    body = []
+    for name, record, results in rows:
+        for part in group(_of_functions(results), lambda r: (r.operation,)):
+            exact = sum(g.outcome == "exact" for g in group(part.results, lambda r: (r.requirement,)))
+            causes = "; ".join(text(c, 120) for c in part.causes[:_CAUSES])
+            body.append(
+                (name, code(record.profile), code(part.key[0]), _cell(part), f"{exact:,}", causes, f"{part.points:,}")
+            )
+    headers = ("backend", "profile", "function", "outcome", "exact requirements", "cause", "points compared")
+    right = ("exact requirements", "points compared")
+    return f"## Documented functions\n\n{table(headers, body, right)}" if body else ""
 
 
 def _differences(rows: _Rows) -> str:

@@ -3,7 +3,14 @@
 A name with an ``@`` is a library's measured behaviour, where it parts from its document; its model is evaluated.
 """
 
+from halfeven.reference.profiles import compressed_tensors_forward as _forward  # noqa: F401 - its formulas register
+from halfeven.reference.profiles import number_formats as _number_formats  # noqa: F401 - its formulas register
+from halfeven.reference.profiles import torch_choose_qparams as _torch_choose_qparams  # noqa: F401
+from halfeven.reference.profiles import torch_learnable as _torch_learnable  # noqa: F401
+from halfeven.reference.profiles import torch_observers as _torch_observers  # noqa: F401
 from halfeven.reference.profiles.aimet import AIMET
+from halfeven.reference.profiles.brevitas import BREVITAS
+from halfeven.reference.profiles.compressed_tensors import COMPRESSED_TENSORS
 from halfeven.reference.profiles.onnx import ONNX, ONNX_REFERENCE_1_23, ONNXRUNTIME_1_31
 from halfeven.reference.profiles.profile import OPERATIONS, Operation, Profile
 from halfeven.reference.profiles.pytorch_quantization import PYTORCH_QUANTIZATION
@@ -19,6 +26,7 @@ from halfeven.reference.profiles.torch_quantize import (
     TORCH_QUANTIZE_PER_CHANNEL_2_13,
 )
 from halfeven.reference.profiles.torchao import TORCHAO, TORCHAO_0_18
+from halfeven.reference.profiles.without_operations import WITHOUT_OPERATIONS
 
 _ALL = (
     AIMET,
@@ -36,6 +44,9 @@ _ALL = (
     QUANTIZED_DECOMPOSED,
     QUANTIZED_DECOMPOSED_2_13,
     QUANTIZED_DECOMPOSED_PER_TOKEN_2_13,
+    COMPRESSED_TENSORS,
+    BREVITAS,
+    *WITHOUT_OPERATIONS,
 )
 
 PROFILES: dict[str, Profile] = {p.name: p for p in _ALL}

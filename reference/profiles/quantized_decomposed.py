@@ -35,7 +35,7 @@ _SOURCE = "torch.ops.quantized_decomposed: affine quantization; its docstrings g
     source=_SOURCE,
 )
 def quantize(x: Array, scale: Array, zero_point: Array, grid: Grid, block_size: BlockSize | None = None) -> Array:
-    """Codes of ``x`` as float32; 16-bit floats are widened first."""
+    """Codes of ``x`` as float32; 16-bit floats are widened first. Arguments and errors as in ``Profile.quantize``."""
     t = np.dtype(np.float32)
     with np.errstate(all="ignore"):
         s = per_element(scale, x.shape, block_size).astype(t)
@@ -54,7 +54,10 @@ def quantize(x: Array, scale: Array, zero_point: Array, grid: Grid, block_size: 
 def dequantize(
     q: Array, scale: Array, zero_point: Array, _grid: Grid, dtype: "np.dtype[Any]", block_size: BlockSize | None = None
 ) -> Array:
-    """Reals of the codes ``q`` in ``dtype``: the difference in it, the product in the wider of it and the scale."""
+    """Reals of the codes ``q`` in ``dtype``: the difference in it, the product in the wider of it and the scale.
+
+    Arguments and errors as in ``Profile.dequantize``.
+    """
     wide = np.promote_types(dtype, scale.dtype)
     with np.errstate(all="ignore"):
         s = per_element(scale, q.shape, block_size).astype(wide)

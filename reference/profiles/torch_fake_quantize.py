@@ -30,7 +30,7 @@ _BASIS = AsComputed(dtype="the input's")
     source="torch.fake_quantize_per_tensor_affine, torch.fake_quantize_per_channel_affine",
 )
 def fake_quantize(x: Array, scale: Array, zero_point: Array, grid: Grid, block_size: BlockSize | None = None) -> Array:
-    """``x`` on the grid, in ``x.dtype``."""
+    """``x`` on the grid, in ``x.dtype``. Arguments and errors as in ``Profile.quantize``."""
     t = x.dtype
     with np.errstate(all="ignore"):
         s = per_element(scale, x.shape, block_size).astype(t)

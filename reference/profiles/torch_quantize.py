@@ -32,7 +32,10 @@ MODEL = EvaluationModel(zero_point="before-rounding")
     source="torch.quantize_per_tensor, torch.quantize_per_channel; torch.ao.quantization.FakeQuantize",
 )
 def quantize(x: Array, scale: Array, zero_point: Array, grid: Grid, block_size: BlockSize | None = None) -> Array:
-    """Codes of ``x`` as floats; the zero point is added to the quotient, before the rounding."""
+    """Codes of ``x`` as floats; the zero point is added to the quotient, before the rounding.
+
+    Arguments and errors as in ``Profile.quantize``; the codes have the dtype of ``x``.
+    """
     t = x.dtype
     with np.errstate(all="ignore"):
         s = per_element(scale, x.shape, block_size).astype(t)
@@ -51,7 +54,7 @@ def quantize(x: Array, scale: Array, zero_point: Array, grid: Grid, block_size: 
 def dequantize(
     q: Array, scale: Array, zero_point: Array, _grid: Grid, dtype: "np.dtype[Any]", block_size: BlockSize | None = None
 ) -> Array:
-    """Reals of the codes ``q`` in ``dtype``."""
+    """Reals of the codes ``q`` in ``dtype``. Arguments and errors as in ``Profile.dequantize``."""
     with np.errstate(all="ignore"):
         s = per_element(scale, q.shape, block_size).astype(dtype)
         z = per_element(zero_point, q.shape, block_size).astype(dtype)

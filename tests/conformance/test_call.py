@@ -186,7 +186,7 @@ def test_a_backend_that_flushes_subnormals_for_all_is_told_and_undone() -> None:
 
 def test_what_the_profile_does_not_document_is_reported_as_not_run() -> None:
     backend = Backend("more", "torch.fake_quantize", {"quantize": good, "fake_quantize": good})
-    told = [run(item) for item in plan(backend) if item.configuration.operation == "quantize"]
+    told = [run(item) for item in plan(backend) if item.requirement.operation == "quantize"]
     assert [r.outcome for r in told] == ["not run"]
     assert "documents no quantize" in told[0].detail
 

@@ -9,12 +9,12 @@ from halfeven.conformance.checks import CHECKS
 from halfeven.conformance.mutants import MUTANTS, backend
 from halfeven.conformance.plan import Item, plan
 from halfeven.conformance.report.model import CONFORMING
-from halfeven.conformance.requirements import requirements
+from halfeven.conformance.requirements import Requirement, requirements
 from halfeven.conformance.run import run
 from halfeven.reference import Grid
 from halfeven.reference.profiles import PROFILES
 
-DOCUMENTED = [name for name in PROFILES if "@" not in name]
+DOCUMENTED = [name for name, p in PROFILES.items() if "@" not in name and p.numpy]
 _TRIED = {Grid(-128, 127), Grid(0, 255), Grid(-127, 127)}
 
 # What the issue of this suite names, and where the profiles at hand can show it.
@@ -34,9 +34,14 @@ NAMED = [
 ]
 
 
+def spoken(profile: str) -> list[Requirement]:
+    """The requirements of its operations; those of documented functions have edits for mutants."""
+    return [r for r in requirements(profile) if not r.called]
+
+
 def items(mutant: Backend) -> Iterator[Item]:
     for item in plan(mutant):
-        if item.configuration.grid in _TRIED:
+        if item.configuration and item.configuration.grid in _TRIED:
             yield item
 
 
@@ -63,7 +68,7 @@ def test_the_profile_itself_conforms(profile: str) -> None:
 @pytest.mark.parametrize("profile", DOCUMENTED)
 def test_every_requirement_kills_what_it_says(profile: str) -> None:
     survivors = []
-    for requirement in requirements(profile):
+    for requirement in spoken(profile):
         for name in requirement.kills:
             tried = [i for i in items(backend(name, profile)) if i.requirement.id == requirement.id]
             if not any(parts(item, gate=False) for item in tried):
@@ -73,7 +78,7 @@ def test_every_requirement_kills_what_it_says(profile: str) -> None:
 
 def test_every_judged_requirement_has_killed_something() -> None:
     for profile in DOCUMENTED:
-        for requirement in requirements(profile):
+        for requirement in spoken(profile):
             assert requirement.checks
             assert set(requirement.checks) <= set(CHECKS)
             assert set(requirement.kills) <= set(MUTANTS)
@@ -81,10 +86,10 @@ def test_every_judged_requirement_has_killed_something() -> None:
 
 
 def test_every_check_belongs_to_a_requirement() -> None:
-    used = {c for profile in DOCUMENTED for r in requirements(profile) for c in r.checks}
+    used = {c for profile in DOCUMENTED for r in spoken(profile) for c in r.checks}
     assert used == set(CHECKS)
 
 
 def test_every_mutant_is_on_somebody_s_list() -> None:
-    listed = {k for profile in DOCUMENTED for r in requirements(profile) for k in r.kills}
+    listed = {k for profile in DOCUMENTED for r in spoken(profile) for k in r.kills}
     assert set(MUTANTS) - listed <= {"float64-arithmetic"}

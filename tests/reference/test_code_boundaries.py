@@ -40,7 +40,9 @@ class Sets(NamedTuple):
 
 def arithmetic(model: EvaluationModel) -> EvaluationModel:
     """The choices that matter for finite float32 inputs of modest size; the others in their textbook values."""
-    assert (model.rounding, model.clamp, model.overflow) == ("half-even", "after", "saturate"), "derive these first"
+    assert (model.rounding, model.overflow) == ("half-even", "saturate"), "derive these first"
+    # A clamp between integers commutes with a rounding that nothing follows, but for the sign of a zero.
+    assert model.clamp == "after" or (model.clamp, model.zero_point) == ("before-rounding",) * 2, "derive this first"
     sign = "none" if model.sign == "none" else "q-z"
     return EvaluationModel(division=model.division, zero_point=model.zero_point, sign=sign)
 
@@ -145,7 +147,7 @@ def compare(profile: Profile, sets: Sets) -> tuple[int, int]:
     return x.size, x.size * len(answers)
 
 
-@pytest.mark.parametrize("profile", PROFILES.values(), ids=lambda p: p.name)
+@pytest.mark.parametrize("profile", [p for p in PROFILES.values() if p.numpy], ids=lambda p: p.name)
 def test_every_code_boundary_and_three_ulps_about_it(profile: Profile) -> None:
     """Documented profiles on all sets, measured ones (their models alone) on a fifth; signs of zeros are not seen."""
     share = 1 if profile.transcriptions else 5
@@ -157,7 +159,7 @@ def test_every_code_boundary_and_three_ulps_about_it(profile: Profile) -> None:
     assert points >= 700_000 // share
 
 
-@pytest.mark.parametrize("profile", PROFILES.values(), ids=lambda p: p.name)
+@pytest.mark.parametrize("profile", [p for p in PROFILES.values() if p.numpy], ids=lambda p: p.name)
 def test_the_scalar_oracle_finds_the_same_thresholds(profile: Profile) -> None:
     """The code at a threshold is k, that of the float below is k - 1, in the oracle's own arithmetic."""
     wide = Grid(-1000, 1000)

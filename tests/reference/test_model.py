@@ -201,6 +201,8 @@ INDISTINGUISHABLE: dict[str, set[tuple[str, str]]] = {
     # A quotient is no product, so nothing is fused.
     "torch.quantize": _COMMUTES | _ADDS_NOTHING | _FLOAT32 | {("zero_point", "fused")},
     "torch.quantized_decomposed": _COMMUTES | {("compute", "promoted")},
+    "compressed-tensors": _ADDS_NOTHING | _SAME_DTYPE | {("clamp", "after"), ("zero_point", "fused")},
+    "brevitas": _COMMUTES | _ADDS_NOTHING | _SAME_DTYPE | {("zero_point", "fused")},
 }
 
 

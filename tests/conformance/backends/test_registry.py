@@ -63,7 +63,7 @@ def test_the_registry_imports_no_vendor_library() -> None:
 def test_groups_hold_registered_names_only() -> None:
     assert all(name in REGISTRY for group in GROUPS.values() for name in group)
     assert "torchao" not in GROUPS["torch"]
-    assert len(GROUPS["torch"]) == 8
+    assert len(GROUPS["torch"]) == 11
     assert set(GROUPS["default"]) == {"halfeven", "halfeven.integer", *GROUPS["torch"]}
     assert set(GROUPS["aimet"]) == {"aimet.functional", "aimet.frozen"}
 

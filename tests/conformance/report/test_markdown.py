@@ -10,6 +10,7 @@ from halfeven.conformance.report.groups import worst
 from halfeven.conformance.report.markdown import to_markdown
 from halfeven.conformance.report.model import OUTCOMES, OutcomeName, Report
 from halfeven.conformance.report.words import replay
+from halfeven.conformance.requirements import requirements
 
 
 def tables(markdown: str) -> list[list[list[str]]]:
@@ -61,7 +62,10 @@ def test_requirement_rows(mixed: Report) -> None:
         "3 code steps",
         "as torchao@0.18: zero_point: after-rounding → before-rounding",
     ]
-    assert row(text, "`torchao/quantize/nearest-code`")[1:] == ["exact", "0 of 1", "1,000", "", "", ""]
+    assert "- `quantize`: nearest-code (1,000 points)\n" in text
+    assert [r for t in tables(text) for r in t if r[0] == "`torchao/quantize/nearest-code`"] == []
+    order = [r[1] for t in tables(text) if t[0][0] == "requirement" for r in t[2:]]
+    assert order == ["explained", "budgeted", "implementation-defined", "crashed", "differs", "not run"]
     assert row(text, "`torchao/quantize/nan`")[-1] == "seen: NaN gives 0"
     assert row(text, "`onnx/quantize/layout`")[5:] == ["1 code step", "the last block is untouched"]
     assert row(text, "`onnx/quantize/grid`")[1] == "not run"
@@ -249,3 +253,13 @@ def test_several_models_and_other_causes_in_the_verdict(result: Any, report: Any
 def test_a_library_that_is_absent_does_not_make_a_run_incomplete(result: Any, report: Any) -> None:
     absent = ({"backend": "modelopt", "reason": "not installed"},)
     assert to_markdown(report(result(), expected=2, not_run=absent)).startswith("# Conformance report")
+
+
+def test_a_witness_is_headed_by_the_sentence_that_it_breaks(result: Any, report: Any) -> None:
+    said = next(r for r in requirements("torchao") if r.id == "torchao/quantize/nearest-code")
+    text = to_markdown(report(result("nearest-code", "differs"), result("long-gone", "differs")))
+    known, gone = (
+        text.split(f"#### `torchao/quantize/{name}`")[1].split("####")[0] for name in ("nearest-code", "long-gone")
+    )
+    assert f"\n> {said.text} ({said.source}; documented)\n" in known
+    assert "> " not in gone

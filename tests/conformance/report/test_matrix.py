@@ -37,6 +37,7 @@ def test_overview_has_versions_profiles_and_links(mixed: Report) -> None:
         "explained 2/5",
         "exact",
         "",
+        "",
         "6,000",
     ]
 
@@ -89,3 +90,21 @@ def test_a_folder_without_reports_is_refused(tmp_path: Path) -> None:
 def test_links_must_match_the_reports(mixed: Report) -> None:
     with pytest.raises(ValueError, match="one for each of the 1 reports"):
         matrix([mixed], ["a", "b"])
+
+
+def test_documented_functions_have_a_row_each(result: Any, report: Any) -> None:
+    of = {"operation": "choose_qparams_affine", "check": "some", "configuration": {"formula": "f"}}
+    part = result("eps", "explained", **of, cause="as torchao.choose_qparams_affine@0.18: A smaller eps.")
+    text = matrix([report(result("symmetric", **of), part, result("nearest-code"))])
+    rows = cells(text, "Documented functions")
+    assert rows[2] == [
+        "`torchao`",
+        "`torchao`",
+        "`choose_qparams_affine`",
+        "explained 1/2",
+        "1",
+        "as torchao.choose_qparams_affine@0.18: A smaller eps.",
+        "2,000",
+    ]
+    assert cells(text, "Overview")[2][3:7] == ["exact", "", "", "explained 1/2"]
+    assert "## choose_qparams_affine" not in text

@@ -1,0 +1,39 @@
+"""AIMET's float quantizer, with the scale that is asked for: its own comes out of logarithms."""
+
+from collections.abc import Callable
+from typing import Any
+
+from torch import Tensor
+
+__all__ = ["FUNCTIONS"]
+
+
+def float_quantize_dequantize(
+    tensor: Tensor, scale: Tensor, block_size: tuple[int, ...] | None = None, dtype: str | None = None, **bits: Any
+) -> Tensor:
+    """The encoding of ``FloatQuantizeDequantize``, given the scale."""
+    import torch
+    from aimet_torch.quantization.float import FloatEncoding, FloatQuantizeDequantize
+
+    own = FloatQuantizeDequantize(**bits, dtype=dtype and getattr(torch, dtype)).get_encodings()
+    encoding = FloatEncoding(
+        own.mantissa_bits, own.exponent_bits, own.finite, own.unsigned_zero, scale, block_size=block_size
+    )
+    result: Tensor = encoding.quantize_dequantize(tensor)
+    return result
+
+
+def float_cast(tensor: Tensor, exponent_bits: int, mantissa_bits: int) -> Tensor:
+    """``FloatQuantizeDequantize`` of a scale of 1."""
+    import torch
+    from aimet_torch.quantization.float import FloatEncoding
+
+    encoding = FloatEncoding(mantissa_bits, exponent_bits, False, False, torch.ones(()))
+    result: Tensor = encoding.quantize_dequantize(tensor)
+    return result
+
+
+FUNCTIONS: dict[str, Callable[..., Any]] = {
+    "aimet.float_quantize_dequantize": float_quantize_dequantize,
+    "aimet.float_cast": float_cast,
+}

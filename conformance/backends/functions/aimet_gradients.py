@@ -1,0 +1,70 @@
+"""AIMET's gradients, by autograd: the scale requires grad, which selects the documented division."""
+
+from collections.abc import Callable
+from typing import Any
+
+from torch import Tensor
+
+__all__ = ["FUNCTIONS"]
+
+
+def quantize_gradient(
+    tensor: Tensor, scale: Tensor, offset: Tensor, gradient: Tensor, **given: Any
+) -> tuple[Tensor, ...]:
+    """Of ``affine.quantize``."""
+    import torch
+    from aimet_torch.quantization import affine
+
+    leaves = [tensor.requires_grad_(), scale.requires_grad_(), offset.requires_grad_()]
+    return torch.autograd.grad(affine.quantize(*leaves, **given), leaves, gradient)
+
+
+def quantize_dequantize_gradient(
+    tensor: Tensor, scale: Tensor, offset: Tensor, gradient: Tensor, **given: Any
+) -> tuple[Tensor, ...]:
+    """Of ``affine.quantize_dequantize``."""
+    import torch
+    from aimet_torch.quantization import affine
+
+    leaves = [tensor.requires_grad_(), scale.requires_grad_(), offset.requires_grad_()]
+    return torch.autograd.grad(affine.quantize_dequantize(*leaves, **given), leaves, gradient)
+
+
+def dequantize_gradient(
+    tensor: Tensor, scale: Tensor, offset: Tensor, gradient: Tensor, **given: Any
+) -> tuple[Tensor, ...]:
+    """Of ``affine.dequantize``."""
+    import torch
+    from aimet_torch.quantization import affine
+
+    leaves = [tensor.requires_grad_(), scale.requires_grad_(), offset.requires_grad_()]
+    return torch.autograd.grad(affine.dequantize(*leaves, **given), leaves, gradient)
+
+
+def range_gradient(
+    min: Tensor,  # noqa: A002 - the document's names
+    max: Tensor,  # noqa: A002
+    qmin: int,
+    qmax: int,
+    symmetric: bool,
+    scale_gradient: Tensor,
+    offset_gradient: Tensor,
+) -> tuple[Tensor, ...]:
+    """Of the scale and offset of ``affine.QuantizeDequantize``."""
+    import torch
+    from aimet_torch.quantization import affine
+
+    quantizer = affine.QuantizeDequantize(tuple(min.shape), qmin=qmin, qmax=qmax, symmetric=symmetric)
+    quantizer.min, quantizer.max = torch.nn.Parameter(min), torch.nn.Parameter(max)
+    encoding = quantizer.get_encodings()
+    outputs = [encoding.scale] if symmetric else [encoding.scale, encoding.offset]
+    given = [scale_gradient] if symmetric else [scale_gradient, offset_gradient]
+    return torch.autograd.grad(outputs, [quantizer.min, quantizer.max], given)
+
+
+FUNCTIONS: dict[str, Callable[..., Any]] = {
+    "aimet.quantize_gradient": quantize_gradient,
+    "aimet.quantize_dequantize_gradient": quantize_dequantize_gradient,
+    "aimet.dequantize_gradient": dequantize_gradient,
+    "aimet.range_gradient": range_gradient,
+}

@@ -1,0 +1,42 @@
+"""torchao: the float8 primitives of ``quant_primitives``."""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+__all__ = ["FUNCTIONS"]
+
+
+def _choose_scale_float8(
+    tensor: Any,
+    block_size: Sequence[int],
+    float8_dtype: str = "float8_e4m3fn",
+    scale_dtype: str = "float32",
+    hp_value_lb: float | None = None,
+    hp_value_ub: float | None = None,
+) -> Any:
+    import torch
+    from torchao.quantization.quant_primitives import _choose_scale_float8
+
+    dtypes = getattr(torch, float8_dtype), getattr(torch, scale_dtype)
+    return _choose_scale_float8(tensor, list(block_size), *dtypes, hp_value_lb, hp_value_ub)
+
+
+def _quantize_affine_float8(tensor: Any, scale: Any, float8_dtype: str = "float8_e4m3fn") -> Any:
+    import torch
+    from torchao.quantization.quant_primitives import _quantize_affine_float8
+
+    return _quantize_affine_float8(tensor, scale, getattr(torch, float8_dtype))
+
+
+def _dequantize_affine_float8(tensor: Any, scale: Any, output_dtype: str = "float32") -> Any:
+    import torch
+    from torchao.quantization.quant_primitives import _dequantize_affine_float8
+
+    return _dequantize_affine_float8(tensor, scale, getattr(torch, output_dtype))
+
+
+FUNCTIONS: dict[str, Callable[..., Any]] = {
+    "torchao.choose_scale_float8": _choose_scale_float8,
+    "torchao.quantize_affine_float8": _quantize_affine_float8,
+    "torchao.dequantize_affine_float8": _dequantize_affine_float8,
+}

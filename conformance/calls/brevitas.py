@@ -1,0 +1,224 @@
+"""brevitas: quotients at ties and at the ends of the grid, for every rounding, and the gradients there."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+import numpy.typing as npt
+
+from halfeven.conformance.arrays import step
+from halfeven.conformance.calls.registry import Arguments, calls
+
+Array = npt.NDArray[Any]
+
+__all__: list[str] = []
+
+F32 = np.dtype(np.float32)
+_DTYPES = (F32, np.dtype(np.float64), np.dtype(np.float16), np.dtype(ml_dtypes.bfloat16))
+_MODES = ("ROUND", "FLOOR", "CEIL", "ROUND_TO_ZERO", "DPU")
+_FLAGS = ((True, False), (True, True), (False, False), (False, True))  # signed, narrow_range
+_INF, _NAN = np.inf, np.nan
+
+
+def _scalar(value: float, dtype: Any = F32) -> Array:
+    return np.asarray(value, dtype)
+
+
+def _near(values: Any, scale: float, dtype: Any = F32) -> Array:
+    """The reals of codes, with the neighbours on both sides."""
+    centre = (np.asarray(values, np.float64) * float(np.asarray(scale, dtype))).astype(dtype)
+    return np.concatenate([centre, step(centre, np.asarray(-1)), step(centre, np.asarray(1))])
+
+
+def _asked(x: Array, scale: float, zero_point: float, bit_width: int = 8, **given: Any) -> Arguments:
+    arguments = {"scale": _scalar(scale, x.dtype), "zero_point": _scalar(zero_point, x.dtype)}
+    return {**arguments, "bit_width": bit_width, "x": x, **given}
+
+
+# max_int, min_int, IntScaling
+
+
+def _grids() -> Iterator[Arguments]:
+    for bit_width in (*range(1, 17), 24, 32):
+        for signed, narrow_range in _FLAGS:
+            yield {"signed": signed, "narrow_range": narrow_range, "bit_width": bit_width}
+
+
+@calls("brevitas.max_int", "grids")
+def _max_int() -> Iterator[Arguments]:
+    yield from _grids()
+
+
+@calls("brevitas.min_int", "grids")
+def _min_int() -> Iterator[Arguments]:
+    yield from _grids()
+
+
+@calls("brevitas.IntScaling", "grids")
+def _int_scaling() -> Iterator[Arguments]:
+    yield from _grids()
+
+
+# IntQuant
+
+
+def _ties(bits: int) -> Iterator[Arguments]:
+    halves = np.arange(-9, 9) + 0.5
+    for dtype in _DTYPES:
+        for scale in (1.0, 0.25, 0.1, 1 / 3):
+            for mode in _MODES:
+                yield _asked(_near([*halves, *range(-4, 5)], scale, dtype), scale, 0.0, bits, float_to_int=mode)
+
+
+@calls("brevitas.IntQuant.to_int", "rounding")
+def _rounding() -> Iterator[Arguments]:
+    yield from _ties(5)
+
+
+@calls("brevitas.IntQuant.to_int", "zero-point")
+def _zero_point() -> Iterator[Arguments]:
+    halves = np.arange(-9, 9) + 0.5
+    for dtype in _DTYPES:
+        for zero_point in (1.0, -3.0, 2.0, 0.5, 0.25, -127.0, 100.0):
+            for scale in (1.0, 0.1):
+                yield _asked(_near(halves, scale, dtype), scale, zero_point)
+
+
+def _ends() -> Iterator[Arguments]:
+    for signed, narrow_range in _FLAGS:
+        for bits in (1, 2, 4, 8, 12):
+            top, full = 2 ** (bits - 1), 2**bits
+            edges = [e + h for e in (-top, -top + 1, top - 1, 0, full - 1, full - 2) for h in (-0.6, -0.5, 0, 0.5, 0.6)]
+            for mode in ("ROUND", "FLOOR", "CEIL"):
+                flags = {"signed": signed, "narrow_range": narrow_range, "float_to_int": mode}
+                yield _asked(_near(edges, 1.0), 1.0, 0.0, bits, **flags)
+
+
+@calls("brevitas.IntQuant.to_int", "ends")
+def _clamp() -> Iterator[Arguments]:
+    yield from _ends()
+
+
+@calls("brevitas.IntQuant.to_int", "specials")
+def _specials() -> Iterator[Arguments]:
+    x = np.array([_NAN, _INF, -_INF, 3e38, -3e38, 2.0**31, 2.0**63, -(2.0**65)])
+    for dtype in (F32, np.dtype(np.float64)):
+        for mode in _MODES:
+            yield _asked(x.astype(dtype), 0.5, 3.0, float_to_int=mode)
+
+
+@calls("brevitas.IntQuant.to_int", "zeros")
+def _zeros() -> Iterator[Arguments]:
+    x = np.array([0.0, -0.0, 0.3, -0.3, 0.5, -0.5, 1e-45, -1e-45], F32)
+    for mode in _MODES:
+        for zero_point in (0.0, -0.0):
+            yield _asked(x, 1.0, zero_point, float_to_int=mode)
+
+
+@calls("brevitas.IntQuant.to_int", "shapes")
+def _shapes() -> Iterator[Arguments]:
+    for shape in ((), (0,), (3,), (2, 3), (2, 3, 2)):
+        x = np.linspace(-9, 9, int(np.prod(shape)), dtype=F32).reshape(shape)
+        yield _asked(x, 0.3, 1.0)
+    x, scale = np.array([[1, -2, 3], [0.5, 9, -9]], F32), np.array([[0.5], [2]], F32)
+    yield {"scale": scale, "zero_point": np.array([[1], [-3]], F32), "bit_width": 8, "x": x}
+
+
+@calls("brevitas.IntQuant", "example")
+def _example() -> Iterator[Arguments]:
+    x = np.array([0.042, -0.053, 0.31, -0.44], F32)
+    yield _asked(x, 0.01, 0.0, 4, signed=True, narrow_range=True)
+
+
+@calls("brevitas.IntQuant", "reals")
+def _reals() -> Iterator[Arguments]:
+    for dtype in _DTYPES:
+        for scale in (0.1, 1 / 3, 0.0123):
+            for zero_point in (0.0, 3.0, -7.0):
+                yield _asked(_near(np.arange(-10, 11) * 0.7, scale, dtype), scale, zero_point, 5)
+
+
+@calls("brevitas.IntQuant", "fractional-zero-point")
+def _fractional() -> Iterator[Arguments]:
+    for zero_point in (0.5, 0.25, -1.5, 0.1):
+        yield _asked(np.array([0.4, 0.6, 1.0, -3.3, 200, -0.1], F32), 1.0, zero_point)
+        yield _asked(np.array([0.4, 0.6, 1.0, -3.3, 200, -0.1], F32), 0.3, zero_point)
+
+
+@calls("brevitas.IntQuant", "zero-scale")
+def _zero_scale() -> Iterator[Arguments]:
+    yield _asked(np.array([1, 0, -1, _NAN, _INF], F32), 0.0, 0.0)
+    yield _asked(np.array([1, 0, -1, -0.0], F32), -0.0, 3.0)
+
+
+# IntQuant's gradients: one parameter per element, so that nothing is summed
+
+
+def _graded(x: Array, scale: float, zero_point: float, bit_width: int = 8, **given: Any) -> Arguments:
+    grad = np.linspace(-1.3, 2.1, x.size).astype(x.dtype).reshape(x.shape)
+    parameters = {"scale": np.full_like(x, scale), "zero_point": np.full_like(x, zero_point)}
+    return {"grad": grad, **parameters, "bit_width": bit_width, "x": x, **given}
+
+
+@calls("brevitas.IntQuant.backward", "inside")
+def _inside() -> Iterator[Arguments]:
+    for dtype in _DTYPES:
+        for scale in (1.0, 0.1, 1 / 3):
+            for zero_point in (0.0, 3.0, 0.5):
+                yield _graded(_near(np.arange(-9, 10) * 0.5, scale, dtype), scale, zero_point)
+
+
+@calls("brevitas.IntQuant.backward", "ends")
+def _gradient_ends() -> Iterator[Arguments]:
+    for arguments in _ends():
+        if arguments["bit_width"] not in {2, 4, 8}:
+            continue
+        x = arguments["x"]
+        given = {k: arguments[k] for k in ("signed", "narrow_range", "float_to_int")}
+        yield _graded(x, 1.0, 0.0, arguments["bit_width"], **given)
+        yield _graded((x * F32.type(0.1)).astype(F32), 0.1, 1.0, arguments["bit_width"], **given)
+
+
+@calls("brevitas.IntQuant.backward", "specials")
+def _gradient_specials() -> Iterator[Arguments]:
+    yield _graded(np.array([_NAN, _INF, -_INF, 0.0, -0.0], F32), 0.5, 1.0)
+    yield _graded(np.array([1, -1, 0.0, -0.0], F32), 0.0, 0.0)
+
+
+# RescalingIntQuant and the zero point
+
+
+@calls("brevitas.RescalingIntQuant", "example")
+def _rescaling_example() -> Iterator[Arguments]:
+    x = np.array([0.042, -0.053, 0.31, -0.44], F32)
+    yield {"x": x, "threshold": _scalar(0.1), "bit_width": 4, "signed": True, "narrow_range": True}
+
+
+@calls("brevitas.RescalingIntQuant", "thresholds")
+def _thresholds() -> Iterator[Arguments]:
+    x = np.array([0.042, -0.053, 0.31, -0.44, 1, -1, 3, -3, 7], F32)
+    for threshold in (1.0, 0.1, 3.0, 0.7):
+        for bit_width in (8, 4, 2):
+            for signed, narrow_range in _FLAGS:
+                flags = {"signed": signed, "narrow_range": narrow_range}
+                yield {"x": x, "threshold": _scalar(threshold), "bit_width": bit_width, **flags}
+
+
+def _zero_points(**given: Any) -> Iterator[Arguments]:
+    for dtype in _DTYPES:
+        for scale in (1.0, 0.1, 1 / 3):
+            for signed, narrow_range in _FLAGS:
+                zero_point = _near([0, 0.5, 1.5, 2.5, 7.5, 15.5, 100, 300, -3], scale, dtype)
+                parameters = {"zero_point": zero_point, "scale": np.full_like(zero_point, scale), "bit_width": 4}
+                yield {**parameters, "signed": signed, "narrow_range": narrow_range, **given}
+
+
+@calls("brevitas.scale_shift_zero_point", "quantized")
+def _quantized() -> Iterator[Arguments]:
+    yield from _zero_points(quantize_zero_point=True)
+
+
+@calls("brevitas.scale_shift_zero_point", "not-quantized")
+def _not_quantized() -> Iterator[Arguments]:
+    yield from _zero_points(quantize_zero_point=False)

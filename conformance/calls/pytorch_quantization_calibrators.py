@@ -1,0 +1,85 @@
+"""Calls of ``MaxCalibrator``: several batches, every axis, NaN and infinities, shapes that change."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+
+from halfeven.conformance.calls.pytorch_quantization_tensor_quant import every
+from halfeven.conformance.calls.registry import Arguments
+
+__all__: list[str] = []
+
+BOTH = ("pytorch_quantization.max_calibrator", "pytorch_quantization.max_calibrator_amaxs")
+F32 = np.dtype(np.float32)
+
+
+def _batch(shape: tuple[int, ...], start: int, dtype: Any = F32) -> np.ndarray:
+    values = (np.arange(int(np.prod(shape))) * 7 + start) % 23 - 11
+    return (values / 4.0).astype(dtype).reshape(shape)
+
+
+@every("batches", BOTH)
+def batches() -> Iterator[Arguments]:
+    """The largest first, in the middle, last; one batch, none; ranks 0 to 3; zeros of both signs."""
+    parts = [np.array(v, F32) for v in ([1, -2], [-5, 3], [4, 0.5])]
+    for order in ((0, 1, 2), (1, 0, 2), (2, 0, 1), (0, 2, 1)):
+        yield {"batches": tuple(parts[i] for i in order)}
+    yield {"batches": (parts[0],)}
+    yield {"batches": ()}
+    for shape in ((), (3,), (2, 3), (2, 3, 2)):
+        yield {"batches": (_batch(shape, 0), _batch(shape, 5))}
+    yield {"batches": (np.array([-0.0], F32), np.array([0.0], F32))}
+    yield {"batches": (np.array([1, 2], F32), np.array([[0.5], [-9]], F32))}
+
+
+@every("axis", BOTH)
+def axes() -> Iterator[Arguments]:
+    """Every axis of a batch of rank 3, counted from either end, pairs of them, and axes of size 1."""
+    given = (_batch((2, 3, 4), 0), _batch((2, 3, 4), 3), _batch((2, 3, 4), 11))
+    for axis in (0, 1, 2, -1, -2, -3, (0,), (0, 1), (2, 0), (-1, 0), [1]):
+        yield {"batches": given, "axis": axis}
+    for axis in (0, 1):
+        yield {"batches": (_batch((1, 3), 0), _batch((1, 3), 4)), "axis": axis}
+
+
+@every("all-axes", BOTH)
+def all_axes() -> Iterator[Arguments]:
+    """No dimension is left to reduce."""
+    yield {"batches": (_batch((2, 3), 0), _batch((2, 3), 4)), "axis": (0, 1)}
+    yield {"batches": (_batch((3,), 0),), "axis": 0}
+
+
+@every("dtypes", BOTH)
+def dtypes() -> Iterator[Arguments]:
+    """Each float dtype stays."""
+    for dtype in (np.float16, ml_dtypes.bfloat16, np.float64):
+        for axis in (None, 0):
+            yield {"batches": (_batch((2, 2), 1, dtype), _batch((2, 2), 6, dtype)), "axis": axis}
+
+
+@every("not-finite", BOTH)
+def not_finite() -> Iterator[Arguments]:
+    """NaN and infinities, in the first batch and in a later one."""
+    plain = np.array([1, -2], F32)
+    for odd in (np.nan, np.inf, -np.inf):
+        strange = np.array([odd, 3], F32)
+        yield {"batches": (strange, plain)}
+        yield {"batches": (plain, strange, plain)}
+        yield {"batches": (plain, strange), "axis": 0}
+
+
+@every("axis-out-of-range", BOTH)
+def out_of_range() -> Iterator[Arguments]:
+    """An axis that the batch has not."""
+    for axis in (2, -3, (0, 2)):
+        yield {"batches": (_batch((2, 3), 0),), "axis": axis}
+
+
+@every("refusals", BOTH)
+def refusals() -> Iterator[Arguments]:
+    """Another shape of amax than before, an empty batch."""
+    yield {"batches": (_batch((2, 3), 0), _batch((3, 3), 0)), "axis": 0}
+    yield {"batches": (_batch((2, 3), 0), _batch((2, 2, 3), 0)), "axis": 0}
+    yield {"batches": (np.zeros((0, 2), F32),)}

@@ -1,0 +1,113 @@
+"""Calls of the gradients of torchao's fake quantize: inside, on and beyond the ends; infinities and NaN."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+import numpy.typing as npt
+
+from halfeven.conformance.arrays import step
+from halfeven.conformance.calls.registry import Arguments, calls
+
+Array = npt.NDArray[Any]
+
+__all__: list[str] = []
+
+DTYPES = tuple(np.dtype(t) for t in (np.float32, np.float16, ml_dtypes.bfloat16))
+GRADIENTS = "torchao.fake_quantize_affine_gradients"
+
+
+def _near_the_ends(scale: float, zero: float, qmin: int, qmax: int, dtype: "np.dtype[Any]") -> Array:
+    """Inputs whose codes tie around the ends of the grid and around zero, and their neighbours."""
+    codes = np.array([qmin - 1, qmin, -1, 0, 1, qmax, qmax + 1], np.float64) - zero
+    ties = ((codes[:, None] + [-0.5, 0.25, 0.5]) * scale).astype(dtype).ravel()
+    x: Array = np.unique(step(ties[:, None], np.arange(-1, 2)).ravel().astype(np.float64)).astype(dtype)
+    kept: Array = x[(np.abs(x) > 2.0**-12) | (x == 0)]
+    return kept
+
+
+def _calls(scales: tuple[float, ...], grads: tuple[float, ...]) -> Iterator[Arguments]:
+    for dtype in DTYPES:
+        for i, scale in enumerate(scales):
+            for zero, (qmin, qmax) in ((0.0, (-8, 7)), (3.0, (0, 15)), (-1.0, (-128, 127)), (None, (-8, 7))):
+                s = np.asarray(scale, dtype)
+                x = _near_the_ends(float(s), zero or 0.0, qmin, qmax, dtype)
+                yield {
+                    "input": x,
+                    "block_size": x.shape,
+                    "scale": s,
+                    "zero_point": None if zero is None else np.asarray(zero, dtype),
+                    "grad": np.full(x.shape, grads[i % len(grads)], dtype),
+                    "quant_dtype": "int8" if qmin < 0 else "uint8",
+                    "quant_min": qmin,
+                    "quant_max": qmax,
+                }
+
+
+@calls(GRADIENTS, "powers-of-two")
+def powers_of_two() -> Iterator[Arguments]:
+    """Scales by which nothing is rounded."""
+    yield from _calls((1.0, 0.5, 2.0**-4), (1.0, 4.0))
+
+
+@calls(GRADIENTS, "roundings")
+def roundings() -> Iterator[Arguments]:
+    """Scales and gradients whose products are rounded."""
+    yield from _calls((0.1, 3.0, 0.37, -0.1), (1.0, 0.3, -0.7))
+
+
+@calls(GRADIENTS, "blocks")
+def blocks() -> Iterator[Arguments]:
+    """Blocks of a matrix, each with a scale of its own."""
+    x = np.arange(-12, 12, dtype=np.float32).reshape(4, 6) * 2
+    for block, count in (((4, 6), 1), ((1, 6), 4), ((4, 1), 6), ((2, 3), 4)):
+        yield {
+            "input": x,
+            "block_size": block,
+            "scale": 2.0 ** np.arange(count, dtype=np.float32),
+            "zero_point": np.arange(count, dtype=np.float32) - 1,
+            "grad": np.ones_like(x),
+            "quant_dtype": "int8",
+            "quant_min": -8,
+            "quant_max": 7,
+        }
+
+
+@calls(GRADIENTS, "specials")
+def specials() -> Iterator[Arguments]:
+    """Infinities and NaN, which no code on the grid stands for."""
+    for dtype in DTYPES:
+        x = np.array([np.inf, -np.inf, np.nan], dtype)
+        one = np.asarray(1, dtype)
+        given = {"input": x, "block_size": (3,), "scale": one, "grad": np.ones_like(x), "quant_dtype": "int8"}
+        yield {**given, "zero_point": one}
+
+
+@calls(GRADIENTS, "whole-dtype")
+def whole_dtype() -> Iterator[Arguments]:
+    """The grid of the dtype."""
+    for name, ends in (("int8", (-128, 127)), ("uint8", (0, 255)), ("uint4", (0, 15))):
+        x = np.array([e + d for e in ends for d in (-1, -0.5, 0, 0.5, 1)], np.float32)
+        one = np.asarray(1, np.float32)
+        given = {
+            "input": x,
+            "block_size": x.shape,
+            "scale": one,
+            "zero_point": np.zeros(1, np.float32),
+            "grad": np.ones_like(x),
+        }
+        yield {**given, "quant_dtype": name}
+
+
+@calls(GRADIENTS, "refusals")
+def refusals() -> Iterator[Arguments]:
+    """A grid beyond its dtype, a dtype without codes, inputs of float64."""
+    x = np.arange(4, dtype=np.float32)
+    one = np.ones(1, np.float32)
+    given = {"input": x, "block_size": (4,), "scale": one, "zero_point": one, "grad": x, "quant_dtype": "int8"}
+    yield from (
+        {**given, "quant_max": 128},
+        {**given, "quant_dtype": "int64"},
+        {**given, "input": x.astype(np.float64), "grad": x.astype(np.float64)},
+    )

@@ -1,0 +1,107 @@
+"""Calls of AffineQuantizedTensor's integer constructors: domains, mappings, grids, blocks."""
+
+from collections.abc import Iterator
+
+import ml_dtypes
+import numpy as np
+
+from halfeven.conformance.calls.registry import Arguments, calls
+
+__all__: list[str] = []
+
+DYNAMIC, STATIC = "torchao.from_hp_to_intx", "torchao.from_hp_to_intx_static"
+X = ((np.arange(32) * 37 % 101 - 40) / 8).reshape(4, 8)
+BLOCKS = ((4, 8), (1, 8), (4, 1), (1, 4))
+
+
+@calls(DYNAMIC, "mappings")
+def mappings() -> Iterator[Arguments]:
+    """Every mapping, dtype and block in the INT domain."""
+    for dtype in (np.float32, np.float16, ml_dtypes.bfloat16):
+        for mapping in ("SYMMETRIC", "SYMMETRIC_NO_CLIPPING_ERR", "ASYMMETRIC"):
+            for target in ("int8", "uint8", "uint4", "int16"):
+                for block in BLOCKS[:: 1 if target == "uint4" and dtype == np.float32 else 3]:
+                    given = {"input_float": X.astype(dtype), "mapping_type": mapping, "block_size": block}
+                    yield {**given, "target_dtype": target, "zero_point_dtype": "int32"}
+
+
+@calls(DYNAMIC, "domains")
+def domains() -> Iterator[Arguments]:
+    """Zero points in reals, with and without a zero that is kept, and none."""
+    for block in BLOCKS:
+        given = {"input_float": X.astype(np.float32), "mapping_type": "ASYMMETRIC", "block_size": block}
+        for preserve in (False, True):
+            float_domain = {"preserve_zero": preserve, "zero_point_domain": "FLOAT"}
+            yield {**given, "target_dtype": "uint4", **float_domain}
+            yield {**given, "target_dtype": "int32", "quant_min": 0, "quant_max": 15, **float_domain}
+        yield {**given, "target_dtype": "int8", "zero_point_domain": "NONE"}
+        yield {**given, "target_dtype": "uint4", "preserve_zero": False, "zero_point_dtype": "int32"}
+
+
+@calls(STATIC, "domains")
+def static_domains() -> Iterator[Arguments]:
+    """Given parameters in the three domains."""
+    for block, count in zip(BLOCKS, (1, 4, 8, 8), strict=True):
+        scale = (2.0 ** (np.arange(count) % 3 - 2)).astype(np.float32)
+        points = {
+            "INT": np.arange(count, dtype=np.int32) - 1,
+            "FLOAT": np.arange(count, dtype=np.float32) / 4,
+            "NONE": None,
+        }
+        for domain, point in points.items():
+            for target, grid in (
+                ("int8", (None, None)),
+                ("int8", (-8, 7)),
+                ("uint8", (None, None)),
+                ("int32", (0, 15)),
+            ):
+                yield {
+                    "input_float": X.astype(np.float32),
+                    "scale": scale,
+                    "zero_point": point,
+                    "block_size": block,
+                    "target_dtype": target,
+                    "quant_min": grid[0],
+                    "quant_max": grid[1],
+                    "zero_point_domain": domain,
+                }
+
+
+@calls(STATIC, "grid-of-the-target")
+def grid_of_the_target() -> Iterator[Arguments]:
+    """No grid given, for codes below 8 bits, whose middle is not that of the bytes that hold them."""
+    for target in ("uint4", "uint2", "uint7"):
+        yield {
+            "input_float": X.astype(np.float32),
+            "scale": np.ones(1, np.float32),
+            "zero_point": np.ones(1, np.float32),
+            "block_size": (4, 8),
+            "target_dtype": target,
+            "zero_point_domain": "FLOAT",
+        }
+
+
+@calls(STATIC, "half-precision")
+def half_precision() -> Iterator[Arguments]:
+    """Tensors of 16-bit floats."""
+    for dtype in (np.float16, ml_dtypes.bfloat16):
+        for scale_dtype in (dtype, np.float32):
+            yield {
+                "input_float": X.astype(dtype),
+                "scale": np.array([0.25, 0.5, 1, 2], scale_dtype),
+                "zero_point": np.arange(4, dtype=np.int32),
+                "block_size": (1, 8),
+                "target_dtype": "int8",
+            }
+
+
+@calls(STATIC, "refusals")
+def refusals() -> Iterator[Arguments]:
+    """No domain, no zero point in the INT domain, a grid beyond the dtype."""
+    one = np.ones(1, np.float32)
+    good = {"input_float": X.astype(np.float32), "scale": one, "block_size": (4, 8), "target_dtype": "int8"}
+    yield from (
+        {**good, "zero_point": None, "zero_point_domain": None},
+        {**good, "zero_point": None},
+        {**good, "zero_point": one, "quant_max": 128},
+    )

@@ -1,0 +1,184 @@
+"""Carrying out one item for a documented function: its calls are made, compared, and the difference named."""
+
+import inspect
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from halfeven.conformance.calls import CALLS, Arguments
+from halfeven.conformance.environment import flushes_to_zero
+from halfeven.conformance.formulas import Answer, Difference, answer, ask, differences
+from halfeven.conformance.plan import Item
+from halfeven.conformance.quote import quote
+from halfeven.conformance.report.model import OutcomeName, Result, Witness
+from halfeven.conformance.witness import array_source, tensor_source
+from halfeven.reference.catalogue import FORMULAS, Formula
+
+Array = npt.NDArray[Any]
+
+__all__ = ["formula_of", "run_formula", "versions"]
+
+_WORDS = 400  # of an argument in a witness
+
+
+@dataclass(eq=False)
+class _Evidence:
+    """What the calls came to."""
+
+    asked: list[tuple[Arguments, Answer]] = field(default_factory=list)
+    failing: list[tuple[Arguments, Answer, Answer, Difference]] = field(default_factory=list)
+    points: int = 0
+    refused: int = 0
+
+
+def formula_of(formula: str, profile: str) -> Formula:
+    """The formula that a profile holds a backend to: for ``name@version`` that version's, where there is one."""
+    version = profile.partition("@")[2]
+    return FORMULAS.get(f"{formula}@{version}", FORMULAS[formula])
+
+
+def versions(formula: str) -> list[Formula]:
+    """The measured variants of a documented formula, and the formula itself."""
+    return [f for f in FORMULAS.values() if f.id.split("@")[0] == formula]
+
+
+def run_formula(item: Item) -> Result:
+    """The result of an item of a documented function; errors of the backend are answers, never exceptions."""
+    start = time.perf_counter()
+    claimed = formula_of(item.requirement.formula, item.backend.profile)
+    evidence = _gather(item, claimed)
+    outcome, cause, detail = _judge(item, claimed, evidence)
+    shown = outcome in {"differs", "explained", "crashed"}
+    steps, unit = _largest(evidence) if shown else (0, "")
+    return Result(
+        id=item.id,
+        backend=item.backend.name,
+        profile=item.backend.profile,
+        operation=item.requirement.operation,
+        requirement=item.requirement.id,
+        check=item.check,
+        configuration={"formula": claimed.id, "calls": len(evidence.asked)},
+        outcome=outcome,
+        points=evidence.points,
+        differing=sum(f[3].differing for f in evidence.failing) if shown else 0,
+        steps=steps,
+        unit=unit,
+        cause=cause,
+        detail=detail,
+        witness=_witness(item, claimed, evidence) if shown else None,
+        seconds=round(time.perf_counter() - start, 4),
+    )
+
+
+def _gather(item: Item, claimed: Formula) -> _Evidence:
+    found = _Evidence()
+    function = item.backend.functions[item.requirement.formula]
+    for arguments in CALLS[item.requirement.formula, item.check].build():
+        actual = ask(function, arguments, item.backend.array)
+        if flushes_to_zero():
+            actual = Answer({}, ("FlushToZero",), "flush-to-zero was on after the call")
+        if actual is None:
+            found.refused += 1
+            continue
+        expected = answer(claimed.function, arguments)
+        difference = differences(expected, actual)
+        found.asked.append((arguments, actual))
+        found.points += difference.points
+        if difference.differing:
+            found.failing.append((arguments, expected, actual, difference))
+    return found
+
+
+def _judge(item: Item, claimed: Formula, evidence: _Evidence) -> tuple[OutcomeName, str, str]:
+    left = f"{evidence.refused} calls are not offered" if evidence.refused else ""
+    if not evidence.points:
+        return "not run", "", left or "nothing was compared"
+    if item.requirement.basis == "silent":
+        seen = dict.fromkeys(f[3].words for f in evidence.failing)
+        return "implementation-defined", "", "; ".join(seen) or f"as {claimed.id}"
+    if not evidence.failing:
+        return "exact", "", left
+    own = item.backend.name.rpartition(".")[2]  # a version named for the backend's own library goes first
+    for other in sorted(versions(item.requirement.formula), key=lambda f: f"@{own}" not in f.id):
+        if other is not claimed and all(
+            not differences(answer(other.function, a), given).differing for a, given in evidence.asked
+        ):
+            return "explained", f"as {other.id}: {_first_line(other.function)}", left
+    raised = [f for f in evidence.failing if f[2].raised and not f[1].raised]
+    if len(raised) == len(evidence.failing):
+        return "crashed", raised[0][3].words, f"{raised[0][2].raised[0]}: {raised[0][2].message}"
+    return "differs", evidence.failing[0][3].words, left
+
+
+def _largest(evidence: _Evidence) -> tuple[int, str]:
+    """The largest difference, in ulps where a real differs, else in code steps."""
+    units = {f[3].unit for f in evidence.failing}
+    unit = "ulp" if "ulp" in units else "code steps" if "code steps" in units else ""
+    return max((f[3].steps for f in evidence.failing if f[3].unit == unit), default=0), unit
+
+
+def _first_line(function: Callable[..., Any]) -> str:
+    return (inspect.getdoc(function) or "").split("\n", maxsplit=1)[0]
+
+
+def _witness(item: Item, claimed: Formula, evidence: _Evidence) -> Witness:
+    """The smallest call that parts."""
+    arguments, expected, actual, difference = min(evidence.failing, key=lambda f: _size(f[0]))
+    again = ask(item.backend.functions[item.requirement.formula], arguments, item.backend.array)
+    wanted, got = (_said(a, difference.leaf) for a in (expected, actual))
+    return Witness(
+        x=", ".join(f"{name}={_short(value)}" for name, value in arguments.items()),
+        scale="",
+        zero="",
+        expected=wanted,
+        actual=got,
+        where=difference.words,
+        script=_script(item, arguments, wanted, actual, difference.leaf),
+        reproduced=again is not None and bool(differences(answer(claimed.function, arguments), again).differing),
+    )
+
+
+def _size(arguments: Arguments) -> int:
+    return sum(v.size if isinstance(v, np.ndarray) else 1 for v in arguments.values())
+
+
+def _short(value: Any) -> str:
+    text = f"{value.tolist()} {value.dtype}" if isinstance(value, np.ndarray) else repr(value)
+    return text if len(text) <= _WORDS else f"{text[:_WORDS]} ..."
+
+
+def _said(found: Answer, leaf: str) -> str:
+    if found.raised:
+        return found.raised[0]
+    value = found.leaves.get(leaf, found.leaves)
+    return _short(value)
+
+
+def _script(item: Item, arguments: Arguments, wanted: str, actual: Answer, leaf: str) -> str:
+    """Python that makes the call with the library alone; the function that stands for the library's is quoted."""
+    quoted = quote(item.backend.functions[item.requirement.formula])
+    if quoted is None:
+        return ""
+    source, name = quoted
+    torch = item.backend.array == "torch"
+    future, _, rest = source.partition("\n")
+    lines = [future, *([item.backend.prelude] if item.backend.prelude else [])]
+    lines += ["import ml_dtypes", "import numpy as np", *(["import torch"] if torch else []), rest]
+    passed = ", ".join(f"{key}={_source(value, torch=torch)}" for key, value in arguments.items())
+    is_array = isinstance(actual.leaves.get(leaf), np.ndarray)
+    shown = f"{leaf}.tolist(), {leaf}.dtype" if is_array else leaf or "result"
+    lines += [f"result = {name}({passed})", f"print({shown})  # expected {' '.join(wanted.split())}"]
+    return "\n".join(lines)
+
+
+def _source(value: Any, *, torch: bool) -> str:
+    if isinstance(value, np.ndarray):
+        return tensor_source(array_source(value), value) if torch else array_source(value)
+    if isinstance(value, tuple | list):
+        inner = "".join(f"{_source(v, torch=torch)}, " for v in value)
+        return f"({inner})" if isinstance(value, tuple) else f"[{inner}]"
+    return repr(value)

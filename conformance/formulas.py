@@ -1,0 +1,167 @@
+"""Documented functions called with the arguments of a call set, and their answers compared bit for bit.
+
+An answer is an array, a number, a word, or a tuple or dict of those; or the type of the error that was raised.
+"""
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import torch
+
+from halfeven.conformance.arrays import from_backend, to_torch
+from halfeven.conformance.backends.protocol import ArrayKind, Unsupported
+from halfeven.conformance.calls import Arguments
+from halfeven.conformance.compare import Comparison, compare_codes, compare_reals
+
+Array = npt.NDArray[Any]
+
+__all__ = ["Answer", "Difference", "answer", "ask", "differences"]
+
+_MUTATED = "MutatedInput"
+
+
+@dataclass(frozen=True, eq=False)
+class Answer:
+    """What a call came to.
+
+    Attributes:
+        leaves: the values returned, by their place in the result.
+        raised: the error's type and the types it derives from, the nearest first; empty where there was none.
+        message: the error's message.
+    """
+
+    leaves: Mapping[str, Any]
+    raised: tuple[str, ...] = ()
+    message: str = ""
+
+
+@dataclass(frozen=True, eq=False)
+class Difference:
+    """How an answer parts from the one expected; of the leaf that parts first the comparison, where there is one."""
+
+    points: int
+    differing: int = 0
+    steps: int = 0
+    unit: str = ""
+    words: str = ""
+    leaf: str = ""
+    comparison: Comparison | None = None
+
+
+def answer(function: Callable[..., Any], arguments: Arguments) -> Answer:
+    """The answer of a function of NumPy's, such as a formula."""
+    return _answer(function, {name: _copied(value) for name, value in arguments.items()})
+
+
+def ask(function: Callable[..., Any], arguments: Arguments, array: ArrayKind = "torch") -> Answer | None:
+    """The answer of a backend's function; None where it does not offer the call.
+
+    A function that changes an argument in place is answered for with an error of its own.
+    """
+    held = {name: _copied(value) for name, value in arguments.items()}
+    given = {name: _handed(value) for name, value in held.items()} if array == "torch" else held
+    before = [a.tobytes() for a in _arrays(held)]
+    try:
+        found = _answer(function, given)
+    except Unsupported:
+        return None
+    if [a.tobytes() for a in _arrays(held)] != before:
+        return Answer({}, (_MUTATED,), "the call changed an argument in place")
+    return found
+
+
+def differences(expected: Answer, actual: Answer) -> Difference:
+    """Compare two answers: floats by dtype, shape and bits, integers by value, errors by their type."""
+    if expected.raised or actual.raised:
+        if expected.raised and expected.raised[0] in actual.raised:
+            return Difference(1)
+        wanted, got = (a.raised[0] if a.raised else "a result" for a in (expected, actual))
+        return Difference(1, 1, words=f"expected {wanted}, got {got}{_said(actual)}")
+    if expected.leaves.keys() != actual.leaves.keys():
+        words = f"expected {', '.join(expected.leaves) or 'nothing'}, got {', '.join(actual.leaves) or 'nothing'}"
+        return Difference(1, 1, words=words)
+    found = [_leaf(name, expected.leaves[name], actual.leaves[name]) for name in expected.leaves]
+    first = next((f for f in found if f.differing), Difference(0))
+    points, differing = sum(f.points for f in found), sum(f.differing for f in found)
+    return Difference(points, differing, first.steps, first.unit, first.words, first.leaf, first.comparison)
+
+
+def _answer(function: Callable[..., Any], arguments: Mapping[str, Any]) -> Answer:
+    try:
+        with np.errstate(all="ignore"):
+            return Answer(dict(_leaves("result", function(**arguments))))
+    except (Unsupported, KeyboardInterrupt, SystemExit):
+        raise
+    except Exception as error:  # noqa: BLE001 - whatever is raised is the answer
+        names = tuple(t.__name__ for t in type(error).__mro__ if issubclass(t, Exception))
+        return Answer({}, names, str(error))
+
+
+def _leaves(name: str, value: Any) -> Iterator[tuple[str, Any]]:
+    if isinstance(value, Mapping):
+        for key, inner in value.items():
+            yield from _leaves(f"{name}[{key!r}]", inner)
+    elif isinstance(value, tuple | list):
+        yield f"len({name})", len(value)
+        for i, inner in enumerate(value):
+            yield from _leaves(f"{name}[{i}]", inner)
+    elif isinstance(value, torch.Tensor):
+        yield name, from_backend(value)
+    elif isinstance(value, np.ndarray | np.generic):
+        yield name, np.asarray(value)
+    else:
+        yield name, value
+
+
+def _leaf(name: str, expected: Any, actual: Any) -> Difference:
+    if not isinstance(expected, np.ndarray) and not isinstance(actual, np.ndarray):
+        same = type(expected) is type(actual) and (expected == actual or (expected != expected and actual != actual))  # noqa: PLR0124 - NaN
+        return Difference(1) if same else Difference(1, 1, words=f"{name}: {expected!r}, got {actual!r}", leaf=name)
+    e, a = np.asarray(expected), np.asarray(actual)
+    if e.shape != a.shape:
+        return Difference(1, 1, words=f"{name}: shape {e.shape}, got {a.shape}", leaf=name)
+    floats = [_is_float(x) for x in (e, a)]
+    if floats[0] != floats[1] or (floats[0] and e.dtype != a.dtype):
+        return Difference(max(e.size, 1), max(e.size, 1), words=f"{name}: {e.dtype}, got {a.dtype}", leaf=name)
+    comparison = compare_reals(e, a) if floats[0] else compare_codes(e, a)
+    if not comparison.differing:
+        return Difference(max(e.size, 1))
+    i = int(comparison.where[0])
+    at = f"{name}{[int(j) for j in np.unravel_index(i, e.shape)] if e.shape else ''}"
+    words = f"{at}: {_shown(e.ravel()[i])}, got {_shown(a.ravel()[i])}"
+    return Difference(max(e.size, 1), comparison.differing, comparison.steps, comparison.unit, words, name, comparison)
+
+
+def _shown(value: Any) -> str:
+    return f"{float(value)!r} ({float(value).hex()})" if _is_float(np.asarray(value)) else str(value)
+
+
+def _said(found: Answer) -> str:
+    return f": {found.message.splitlines()[0]}" if found.message else ""
+
+
+def _is_float(a: Array) -> bool:
+    return a.dtype.kind == "f" or (a.dtype.kind == "V" and a.dtype.name.startswith(("bfloat", "float")))
+
+
+def _copied(value: Any) -> Any:
+    if isinstance(value, np.ndarray):
+        return np.array(value)
+    return type(value)(map(_copied, value)) if isinstance(value, tuple | list) else value
+
+
+def _handed(value: Any) -> Any:
+    if isinstance(value, np.ndarray):
+        return to_torch(value)
+    return type(value)(map(_handed, value)) if isinstance(value, tuple | list) else value
+
+
+def _arrays(held: Mapping[str, Any] | tuple[Any, ...]) -> Iterator[Array]:
+    for value in held.values() if isinstance(held, Mapping) else held:
+        if isinstance(value, np.ndarray):
+            yield value
+        elif isinstance(value, tuple | list):
+            yield from _arrays(tuple(value))

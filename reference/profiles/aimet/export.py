@@ -1,0 +1,238 @@
+"""AIMET: encodings as QNN reads them, versions 0.6.1, 1.0.0, 2.0.0 and 2.1.0 of ``to_qnn_encoding_dict``.
+
+No document states them; all is measured, aimet-torch 2.42. What dequantizes to other values than the encoding does is
+in the formula ``@2.42`` alone.
+"""
+
+from typing import Any
+
+import numpy as np
+
+from halfeven.reference.blocks import Array, BlockSize, Shape
+from halfeven.reference.catalogue import AsComputed, Real, formula
+
+__all__ = ["lpbq_encoding_dict", "to_qnn_encoding_dict", "to_qnn_encoding_dict_2_42"]
+
+_SOURCE = "aimet-torch 2.42: to_qnn_encoding_dict, measured"
+_EQUATION = (
+    r"offset_{0.6.1} = o + q_{min},\quad offset_{1.0.0} = o - 2^{bw - 1} [signed],\quad y\_zero\_point = -o - z,"
+    r"\quad (min, max) = (o + z + (q_{min}, q_{max})) * s"
+)
+
+
+@formula("aimet.to_qnn_encoding_dict", equation=_EQUATION, basis=AsComputed(dtype="float32"), source=_SOURCE)
+def to_qnn_encoding_dict(
+    encoding_version: str,
+    scale: Array,
+    offset: Array,
+    qmin: int,
+    qmax: int,
+    symmetry: bool = False,
+    block_size: BlockSize | None = None,
+    zero_point_shift: float = 0.0,
+    input_shape: Shape | None = None,
+) -> dict[str, Any] | list[dict[str, Any]]:
+    """The encoding as lists, numbers and words; 0.6.1 is a list with a dict for each scale.
+
+    ``scale`` and ``offset`` are float32 of one shape; ``input_shape`` is needed where an axis has to be named.
+
+    Raises:
+        AssertionError: another version; in 1.0.0 scales along two axes without blocks, or a shift without symmetry.
+        NotImplementedError: a block size of -1 in 1.0.0.
+        RuntimeError: a grid without bitwidth (0.6.1, 1.0.0), axes that are not unique, no ``input_shape``.
+    """
+    shape = (scale.shape, block_size, input_shape)
+    match encoding_version:
+        case "0.6.1":
+            low, high = ((offset + np.float32(q) + np.float32(zero_point_shift)) * scale for q in (qmin, qmax))
+            lowest = [int(o) + qmin for o in offset.ravel()]
+            return _version_0_6_1(low, high, scale, lowest, qmin, qmax, symmetry, zero_point_shift)
+        case "1.0.0":
+            offsets = [int(o) - _half(qmin, qmax) for o in offset.ravel()]
+            return _version_1_0_0(scale, offsets, qmin, qmax, symmetry, zero_point_shift, *shape)
+        case "2.0.0" | "2.1.0":
+            zero_point = -offset.astype(np.int64)
+            bits = max((v if v >= 0 else ~v).bit_length() for v in (qmin, qmax))
+            dtype = f"int{bits + 1}" if qmin < 0 else f"uint{bits}"
+            return _version_2_0_0(dtype, scale, zero_point, zero_point_shift, *shape)
+    msg = f"encoding_version={encoding_version!r} is not accepted: give 0.6.1, 1.0.0, 2.0.0 or 2.1.0"
+    raise AssertionError(msg)
+
+
+@formula("aimet.to_qnn_encoding_dict@2.42", equation=_EQUATION, basis=AsComputed(dtype="float32"), source=_SOURCE)
+def to_qnn_encoding_dict_2_42(
+    encoding_version: str,
+    scale: Array,
+    offset: Array,
+    qmin: int,
+    qmax: int,
+    symmetry: bool = False,
+    block_size: BlockSize | None = None,
+    zero_point_shift: float = 0.0,
+    input_shape: Shape | None = None,
+) -> dict[str, Any] | list[dict[str, Any]]:
+    """``to_qnn_encoding_dict``, save for some numbers.
+
+    0.6.1 has min and max without the shift; it and 1.0.0 add to the offset in float32. 2.x has an int32 zero point
+    that wraps, and for symmetric encodings the grid's centre rounded up; and an output dtype of as many bits as the
+    grid has steps, wherever it lies.
+    """
+    shape = (scale.shape, block_size, input_shape)
+    match encoding_version:
+        case "0.6.1":
+            low, high = ((offset + np.float32(q)) * scale for q in (qmin, qmax))
+            lowest = [int(o + np.float32(qmin)) for o in offset.ravel()]
+            return _version_0_6_1(low, high, scale, lowest, qmin, qmax, symmetry, zero_point_shift)
+        case "1.0.0":
+            offsets = [int(o - np.float32(_half(qmin, qmax))) for o in offset.ravel()]
+            return _version_1_0_0(scale, offsets, qmin, qmax, symmetry, zero_point_shift, *shape)
+        case "2.0.0" | "2.1.0":
+            zero_point = (-offset.astype(np.int64)).astype(np.int32)
+            if symmetry:
+                zero_point = np.full(scale.shape, -((-qmin - qmax) // 2), np.int32)
+            dtype = f"{'int' if qmin < 0 <= qmax else 'uint'}{(qmax - qmin).bit_length()}"
+            return _version_2_0_0(dtype, scale, zero_point, zero_point_shift, *shape)
+    return to_qnn_encoding_dict(
+        encoding_version, scale, offset, qmin, qmax, symmetry, block_size, zero_point_shift, input_shape
+    )
+
+
+@formula(
+    "aimet.lpbq_encoding_dict",
+    equation=r"scale_{block} = per\_block\_int\_scale * per\_channel\_scale",
+    basis=Real(),
+    source="aimet-torch 2.42: GroupedBlockEncoding.to_qnn_encoding_dict, measured",
+)
+def lpbq_encoding_dict(
+    encoding_version: str,
+    per_channel_scale: Array,
+    per_block_int_scale: Array,
+    bitwidth: int,
+    decompressed_bw: int,
+    block_size: BlockSize,
+    block_grouping: BlockSize,
+    input_shape: Shape | None = None,
+) -> dict[str, Any] | list[dict[str, Any]]:
+    """The encoding of a grouped quantizer, signed and symmetric; errors as in ``to_qnn_encoding_dict``.
+
+    ``per_block_int_scale`` (whole numbers, float32) has one entry per block, ``per_channel_scale`` (float32) one per
+    group. In 0.6.1, and where every block is its own group, it is that of the blocks' own scales.
+    """
+    scale = per_channel_scale
+    for axis, (blocks, groups) in enumerate(zip(per_block_int_scale.shape, per_channel_scale.shape, strict=True)):
+        scale = np.repeat(scale, blocks // groups, axis)
+    scale = per_block_int_scale * scale
+    half = 2 ** (bitwidth - 1)
+    shape = (scale.shape, block_size, input_shape)
+    found = to_qnn_encoding_dict(encoding_version, scale, 0 * scale, -half, half - 1, True, block_size, 0.0, shape[2])
+    if isinstance(found, list) or all(b == 1 for b in block_grouping):
+        return found
+    integers = per_block_int_scale.astype(np.int64)
+    match encoding_version:
+        case "1.0.0":
+            channels = per_channel_scale.ravel().tolist()
+            found |= {"bw": decompressed_bw, "compressed_bw": bitwidth, "enc_type": "LPBQ", "scale": channels}
+            found |= {"offset": [-(2 ** (decompressed_bw - 1))] * len(channels)}
+            return found | {"per_block_int_scale": integers.ravel().tolist()}
+        case "2.0.0":
+            del found["y_scale"]
+            channels = per_channel_scale.tolist()
+            return found | {"per_block_int_scale": integers.tolist(), "per_channel_float_scale": channels}
+    x_scale = {"x": integers.tolist(), "x_scale": per_channel_scale.ravel().tolist(), "axis": _axes(*shape)[0]}
+    return found | {"y_scale": x_scale}
+
+
+def _version_0_6_1(
+    low: Array, high: Array, scale: Array, offsets: list[int], qmin: int, qmax: int, symmetry: bool, shift: float
+) -> list[dict[str, Any]]:
+    more = {"bitwidth": _bitwidth(qmin, qmax), "dtype": "int", "is_symmetric": str(symmetry)}
+    more |= {"zero_point_shift": shift} if shift else {}
+    return [
+        {"min": float(a), "max": float(b), "scale": float(s), "offset": o, **more}
+        for a, b, s, o in zip(low.ravel(), high.ravel(), scale.ravel(), offsets, strict=True)
+    ]
+
+
+def _version_1_0_0(
+    scale: Array,
+    offsets: list[int],
+    qmin: int,
+    qmax: int,
+    symmetry: bool,
+    shift: float,
+    scales: Shape,
+    block_size: BlockSize | None,
+    input_shape: Shape | None,
+) -> dict[str, Any]:
+    found: dict[str, Any] = {"dtype": "INT", "bw": _bitwidth(qmin, qmax), "is_sym": symmetry}
+    found |= {"scale": scale.ravel().tolist(), "offset": offsets}
+    if shift:
+        if not symmetry:
+            msg = f"zero_point_shift={shift} is not accepted with symmetry=False: version 1.0.0 has none"
+            raise AssertionError(msg)
+        found["zero_point_shift"] = [shift] * len(offsets)
+    if not scales:
+        return found | {"enc_type": "PER_TENSOR"}
+    if block_size is None:
+        if sum(n > 1 for n in scales) > 1:
+            msg = f"scale of shape {scales} is not accepted: version 1.0.0 has one channel axis"
+            raise AssertionError(msg)
+        return found | {"enc_type": "PER_CHANNEL"}
+    _, block_axis = _axes(scales, block_size, input_shape)
+    if block_axis is None or block_size[block_axis] == -1:
+        msg = f"block_size={block_size} is not accepted: version 1.0.0 has no -1, and needs a block axis"
+        raise NotImplementedError(msg)
+    return found | {"enc_type": "PER_BLOCK", "block_size": block_size[block_axis]}
+
+
+def _version_2_0_0(
+    dtype: str,
+    scale: Array,
+    zero_point: Array,
+    shift: float,
+    scales: Shape,
+    block_size: BlockSize | None,
+    input_shape: Shape | None,
+) -> dict[str, Any]:
+    zero = zero_point - shift if shift else zero_point
+    channel_axis, block_axis = _axes(scales, block_size, input_shape) if scales else (None, None)
+    axis = channel_axis if block_axis is None else block_axis
+    if axis is None:
+        scale, zero = scale.squeeze(), zero.squeeze()
+    elif block_axis is None:
+        scale, zero = scale.ravel(), zero.ravel()
+    found: dict[str, Any] = {"output_dtype": dtype, "y_scale": scale.tolist()}
+    found |= {"y_zero_point": zero.tolist()} if zero.any() else {}
+    found |= {"axis": axis} if axis is not None else {}
+    return found | ({"block_size": block_size[block_axis]} if block_size and block_axis is not None else {})
+
+
+def _bitwidth(qmin: int, qmax: int) -> int:
+    """The b of the grids [0, 2^b - 1] and [-2^(b-1), 2^(b-1) - 1]."""
+    n = qmax - qmin
+    if (qmin != 0 and qmin + qmax != -1) or n & (n + 1):
+        msg = f"qmin={qmin}, qmax={qmax} is not accepted: the grid has no bitwidth"
+        raise RuntimeError(msg)
+    return n.bit_length()
+
+
+def _half(qmin: int, qmax: int) -> int:
+    """What version 1.0.0 takes from the offset of a signed grid."""
+    return 2 ** (_bitwidth(qmin, qmax) - 1) if qmin < 0 else 0
+
+
+def _axes(scales: Shape, block_size: BlockSize | None, input_shape: Shape | None) -> tuple[int | None, int | None]:
+    """The axes, negative, along which there are several scales: of one element each (channels), of more (blocks)."""
+    if input_shape is None:
+        msg = "input_shape=None is not accepted: the axis follows from it"
+        raise RuntimeError(msg)
+    own = input_shape[-len(scales) :]
+    given = block_size or (1,) * len(scales)
+    sizes = [n // c if b == -1 else b for n, c, b in zip(own, scales, given, strict=True)]
+    axes = range(-len(scales), 0)
+    channels = [d for d, c, b in zip(axes, scales, sizes, strict=True) if c > 1 and b == 1]
+    blocks = [d for d, c, b in zip(axes, scales, sizes, strict=True) if c > 1 and b > 1]
+    if len(channels) > 1 or len(blocks) > 1 or (blocks and not channels):
+        msg = f"scale of shape {scales} in blocks of {block_size} is not accepted: give one channel axis, one of blocks"
+        raise RuntimeError(msg)
+    return next(iter(channels), None), next(iter(blocks), None)

@@ -1,0 +1,196 @@
+"""AIMET: the gradients of the affine functions, and of scale and offset with respect to min and max.
+
+No document gives one; all are those of aimet-torch 2.42, measured. The rounding passes gradients through, and an
+element is inside where its *rounded* code lies in [qmin, qmax], ends included.
+"""
+
+import numpy as np
+
+from halfeven.reference.blocks import Array, BlockSize, Shape, per_element
+from halfeven.reference.catalogue import AsComputed, formula
+from halfeven.reference.grid import Grid
+from halfeven.reference.profiles.aimet.affine import aligned_blocks, internal_dtype, quantize
+
+__all__ = [
+    "dequantize_gradient",
+    "quantize_dequantize_gradient",
+    "quantize_dequantize_gradient_2_42",
+    "quantize_gradient",
+    "quantize_gradient_2_42",
+    "range_gradient",
+]
+
+_BASIS = AsComputed(dtype="the working dtype of the function; the sum over a parameter's elements is exact")
+_SOURCE = "aimet-torch 2.42, measured"
+_QUANTIZE = (
+    r"(\partial x, \partial s, \partial o) = (\frac{g m}{s},\ -\sum \frac{g m}{s} \frac{x}{s},\ -\sum g m),"
+    r"\quad m = [q_{min} \le \lceil x / s \rfloor - o \le q_{max}]"
+)
+_QUANTIZE_DEQUANTIZE = (
+    r"\partial x = g m,\quad \partial s = \sum g \begin{cases} R - u & m \\ \mathrm{clamp}(R, o + q_{min}, o + q_{max})"
+    r" + z & else \end{cases},\quad \partial o = \sum g s (1 - m),\quad u = x / s - z,\ R = \lceil u \rfloor"
+)
+
+
+@formula("aimet.quantize_gradient", equation=_QUANTIZE, basis=_BASIS, source=_SOURCE)
+def quantize_gradient(
+    tensor: Array,
+    scale: Array,
+    offset: Array,
+    qmin: int,
+    qmax: int,
+    gradient: Array,
+    block_size: BlockSize | None = None,
+    *,
+    quotient_in_input_dtype: bool = False,
+) -> tuple[Array, Array, Array]:
+    """Gradients of ``quantize`` with respect to tensor, scale and offset, each of its shape and dtype.
+
+    ``gradient`` has the shape and dtype of ``tensor``; the other arguments and errors are those of ``quantize``.
+    """
+    quantize(tensor, scale, offset, qmin=qmin, qmax=qmax, block_size=block_size)  # its errors
+    t = internal_dtype(tensor.dtype, Grid(qmin, qmax))
+    x, s, o, g = _wide(tensor, scale, offset, gradient, block_size, t)
+    q = np.rint(x / s) - o
+    inside = ((q >= qmin) & (q <= qmax)).astype(t)
+    u = (x / s).astype(tensor.dtype).astype(t) if quotient_in_input_dtype else x / s
+    d_tensor = g * inside / s
+    d_scale = _collected(-(g * inside / s) * u, tensor.shape, scale, block_size)
+    d_offset = _collected(-(g * inside), tensor.shape, offset, block_size)
+    return d_tensor.astype(tensor.dtype), d_scale, d_offset
+
+
+@formula("aimet.quantize_gradient@2.42", equation=_QUANTIZE, basis=_BASIS, source=_SOURCE)
+def quantize_gradient_2_42(
+    tensor: Array,
+    scale: Array,
+    offset: Array,
+    qmin: int,
+    qmax: int,
+    gradient: Array,
+    block_size: BlockSize | None = None,
+) -> tuple[Array, Array, Array]:
+    """``quantize_gradient``, save that the last x / s is rounded to the tensor's dtype where the scale is a scalar."""
+    scalar = scale.ndim == 0 < tensor.ndim and not block_size
+    return quantize_gradient(tensor, scale, offset, qmin, qmax, gradient, block_size, quotient_in_input_dtype=scalar)
+
+
+@formula(
+    "aimet.dequantize_gradient",
+    equation=r"(\partial q, \partial s, \partial o) = (g s,\ \sum g (q + o),\ \sum g s)",
+    basis=AsComputed(dtype="the tensor's; the sum over a parameter's elements is exact"),
+    source=_SOURCE,
+)
+def dequantize_gradient(
+    tensor: Array, scale: Array, offset: Array, gradient: Array, block_size: BlockSize | None = None
+) -> tuple[Array, Array, Array]:
+    """Gradients of ``dequantize`` with respect to tensor, scale and offset, each of its shape and dtype."""
+    q, s, o, g = _wide(tensor, scale, offset, gradient, block_size, tensor.dtype)
+    d_scale = _collected(g * (q + o), tensor.shape, scale, block_size)
+    d_offset = _collected(g * s, tensor.shape, offset, block_size)
+    return g * s, d_scale, d_offset
+
+
+@formula("aimet.quantize_dequantize_gradient", equation=_QUANTIZE_DEQUANTIZE, basis=_BASIS, source=_SOURCE)
+def quantize_dequantize_gradient(
+    tensor: Array,
+    scale: Array,
+    offset: Array,
+    qmin: int,
+    qmax: int,
+    gradient: Array,
+    block_size: BlockSize | None = None,
+    zero_point_shift: float = 0.0,
+    *,
+    shift_where_clipped: bool = True,
+) -> tuple[Array, Array, Array]:
+    """Gradients of ``quantize_dequantize`` with respect to tensor, scale and offset, each of its shape and dtype.
+
+    Where the code is clipped the value is (end + offset + shift) * scale, and so the scale's gradient has the shift.
+    """
+    t = internal_dtype(tensor.dtype, Grid(qmin, qmax))
+    x, s, o, g = _wide(tensor, scale, offset, gradient, block_size, t)
+    z, lo, hi, none = (np.asarray(v, t) for v in (zero_point_shift, qmin, qmax, 0))
+    u = x / s - z
+    rounded = np.rint(u)
+    inside = (rounded - o >= lo) & (rounded - o <= hi)
+    clipped = np.where(rounded < o + lo, o + lo, np.where(rounded > o + hi, o + hi, rounded))
+    if zero_point_shift and shift_where_clipped:
+        clipped = clipped + z
+    d_tensor = np.where(inside, g, none)
+    d_scale = _collected(g * np.where(inside, rounded - u, clipped), tensor.shape, scale, block_size)
+    d_offset = _collected(np.where(inside, none, g * s), tensor.shape, offset, block_size)
+    return d_tensor.astype(tensor.dtype), d_scale, d_offset
+
+
+@formula("aimet.quantize_dequantize_gradient@2.42", equation=_QUANTIZE_DEQUANTIZE, basis=_BASIS, source=_SOURCE)
+def quantize_dequantize_gradient_2_42(
+    tensor: Array,
+    scale: Array,
+    offset: Array,
+    qmin: int,
+    qmax: int,
+    gradient: Array,
+    block_size: BlockSize | None = None,
+    zero_point_shift: float = 0.0,
+) -> tuple[Array, Array, Array]:
+    """``quantize_dequantize_gradient``, save that the scale's gradient lacks the shift where the code is clipped."""
+    return quantize_dequantize_gradient(
+        tensor, scale, offset, qmin, qmax, gradient, block_size, zero_point_shift, shift_where_clipped=False
+    )
+
+
+@formula(
+    "aimet.range_gradient",
+    equation=(
+        r"\partial max = \frac{\sigma (\partial s - \partial o \frac{min}{s^2})}{q_{max} - q_{min}},"
+        r"\quad \partial min = \frac{\partial o}{s} - \partial max,\quad \sigma = \mathrm{sgn}(max - min)"
+    ),
+    basis=AsComputed(dtype="float32"),
+    source=_SOURCE,
+)
+def range_gradient(
+    min: Array,  # noqa: A002 - the document's names
+    max: Array,  # noqa: A002
+    qmin: int,
+    qmax: int,
+    symmetric: bool,
+    scale_gradient: Array,
+    offset_gradient: Array,
+) -> tuple[Array, Array]:
+    """Gradients with respect to ``min`` and ``max`` (float32, one shape) from those of the scale and offset they give.
+
+    The smallest scale stops the scale's, strictly below it; the offset's stops where the offset is clamped to keep
+    zero in the range, and a symmetric quantizer's offset has none.
+    """
+    n, smallest = np.float32(qmax - qmin), np.float32(np.minimum(2.0**-23, 0.01 / (qmax - qmin)))
+    width = (max - min) / n
+    scale = np.maximum(np.abs(width), smallest)
+    d_scale = scale_gradient
+    if not symmetric:
+        offset = np.rint(min / scale) - np.float32(qmin)
+        d_offset = np.where((offset >= -qmax) & (offset <= -qmin), offset_gradient, np.float32(0))
+        d_scale = d_scale + -d_offset * (min / scale / scale)
+    d_scale = np.where(np.abs(width) >= smallest, d_scale, np.float32(0))
+    d_max: Array = d_scale * np.sign(width) / n
+    return (-d_max if symmetric else d_offset / scale - d_max), d_max
+
+
+def _wide(
+    tensor: Array, scale: Array, offset: Array, gradient: Array, block_size: BlockSize | None, t: "np.dtype[np.generic]"
+) -> tuple[Array, Array, Array, Array]:
+    """Tensor, scale and offset for each element, and gradient in the working dtype."""
+    s, o, blocks = aligned_blocks(tensor.shape, scale, offset, block_size)
+    s, o = (np.broadcast_to(per_element(p, tensor.shape, blocks), tensor.shape).astype(t) for p in (s, o))
+    return tensor.astype(t), s, o, gradient.astype(t)
+
+
+def _collected(each: Array, shape: Shape, parameter: Array, block_size: BlockSize | None) -> Array:
+    """The sum of ``each`` over the elements that share a parameter, exact, then in the parameter's dtype."""
+    if parameter.shape == shape and block_size is None:
+        return each.astype(parameter.dtype)
+    place = np.arange(parameter.size).reshape(parameter.shape)
+    place, _, blocks = aligned_blocks(shape, place, place, block_size)
+    owner = np.broadcast_to(per_element(place, shape, blocks), shape)
+    totals = np.bincount(owner.ravel(), weights=each.astype(np.float64).ravel(), minlength=parameter.size)
+    return totals.astype(each.dtype).astype(parameter.dtype).reshape(parameter.shape)

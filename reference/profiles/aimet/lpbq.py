@@ -1,0 +1,60 @@
+"""AIMET: LPBQ, low-power blockwise quantization: block scales that are integer multiples of one scale per channel."""
+
+import numpy as np
+
+from halfeven.reference.blocks import Array, Shape
+from halfeven.reference.catalogue import AsComputed, formula
+
+__all__ = ["lpbq_scale"]
+
+
+@formula(
+    "aimet.lpbq_scale",
+    equation=(
+        r"s = k \cdot c,\quad k = \mathrm{clamp}(\lceil r / c \rfloor, 1, K),\quad c = \max_{group} r / K,"
+        r"\quad K = 2^{decompressed\_bw - bitwidth},\quad r = \max(|max - min| / (2^{bitwidth} - 1), r_{min})"
+    ),
+    basis=AsComputed(dtype="float32"),
+    source="aimet-torch 2.42: GroupedBlockQuantizeDequantize, measured",
+)
+def lpbq_scale(
+    min: Array,  # noqa: A002 - the document's names
+    max: Array,  # noqa: A002
+    bitwidth: int,
+    decompressed_bw: int,
+    block_grouping: tuple[int, ...] | None = None,
+) -> dict[str, Array]:
+    """The scales of a symmetric grouped quantizer, float32.
+
+    ``min`` and ``max`` (float32) have one entry per block; ``block_grouping`` counts the blocks of a group along each
+    dimension, -1 all of them, by default 1. ``scale`` and ``per_block_int_scale`` have the shape of ``min``,
+    ``per_channel_scale`` one entry per group.
+
+    Raises:
+        RuntimeError: ``decompressed_bw`` below ``bitwidth``; a grouping of other length, or that does not divide.
+    """
+    grouping = _concrete(min.shape, block_grouping)
+    if decompressed_bw < bitwidth:
+        msg = f"decompressed_bw={decompressed_bw} is not accepted: give bitwidth={bitwidth} or more"
+        raise RuntimeError(msg)
+    n = 2**bitwidth - 1
+    smallest = np.float32(np.minimum(2.0**-23, 0.01 / n))
+    raw = np.maximum(np.abs((max - min) / np.float32(n)), smallest)
+    groups = [size for c, b in zip(raw.shape, grouping, strict=True) for size in (c // b, b)]
+    largest = raw.reshape(groups).max(axis=tuple(range(1, len(groups), 2)))
+    k_max = np.float32(2 ** (decompressed_bw - bitwidth))
+    per_channel = largest / k_max
+    shared = per_channel
+    for axis, size in enumerate(grouping):
+        shared = np.repeat(shared, size, axis)
+    k = np.rint(raw / shared)
+    k = np.where(k < 1, np.float32(1), np.where(k > k_max, k_max, k))
+    return {"scale": k * shared, "per_channel_scale": per_channel, "per_block_int_scale": k}
+
+
+def _concrete(shape: Shape, block_grouping: tuple[int, ...] | None) -> Shape:
+    grouping = block_grouping if block_grouping is not None else (1,) * len(shape)
+    if len(grouping) != len(shape) or any(b != -1 and c % b for c, b in zip(shape, grouping, strict=True)):
+        msg = f"block_grouping={block_grouping} is not accepted for blocks of shape {shape}: it must divide them"
+        raise RuntimeError(msg)
+    return tuple(c if b == -1 else b for c, b in zip(shape, grouping, strict=True))

@@ -1,0 +1,330 @@
+"""pytorch-quantization: ``ScaledQuantDescriptor``, what it accepts, its dict and YAML, and the tensor it describes."""
+
+import json
+from dataclasses import dataclass, fields
+from typing import Any
+
+import numpy as np
+
+from halfeven.reference.catalogue import AsComputed, Real, formula
+from halfeven.reference.profiles.profile import Array
+from halfeven.reference.profiles.pytorch_quantization.calibrators import reduce_amax
+from halfeven.reference.profiles.pytorch_quantization.e4m3 import scaled_e4m3
+from halfeven.reference.profiles.pytorch_quantization.tensor_quant import fake_tensor_quant, tensor_quant
+
+__all__ = [
+    "ScaledQuantDescriptor",
+    "described",
+    "described_amax",
+    "described_amax_2_2_1",
+    "descriptor",
+    "descriptor_2_2_1",
+    "descriptor_assign",
+    "descriptor_dict",
+    "descriptor_from_yaml",
+    "descriptor_round_trip",
+    "descriptor_yaml_round_trip",
+]
+
+_SOURCE = "pytorch_quantization.tensor_quant.ScaledQuantDescriptor"
+_METHODS = ("max", "histogram")
+
+
+@dataclass(frozen=True)
+class ScaledQuantDescriptor:
+    """How a tensor is quantized. ``amax`` is kept as the floats, or nested tuples of them, that float32 holds.
+
+    Attributes:
+        num_bits: an integer of 1 or more, or (4, 3) for float8_e4m3fn.
+        name: a string or None.
+        fake_quant: whether the result is reals; else codes and scale.
+        axis: an int or a tuple of them, the dimensions whose indices have an amax each; None is one amax for all.
+        amax: a float, list or array of 0 or more, in reals; None where it is found.
+        learn_amax: whether it is to be learnt.
+        scale_amax: a float that amax is multiplied by, or None.
+        calib_method: "max" or "histogram".
+        unsigned: whether the codes start at 0.
+        narrow_range: whether a signed grid leaves out its lowest code.
+
+    Raises:
+        TypeError: an argument of another name or type than documented; an ``axis`` beside ``learn_amax``.
+        ValueError: ``num_bits`` below 1, a negative or NaN ``amax``, another ``calib_method``.
+    """
+
+    num_bits: Any = 8
+    name: Any = None
+    fake_quant: Any = True
+    axis: Any = None
+    amax: Any = None
+    learn_amax: Any = False
+    scale_amax: Any = None
+    calib_method: Any = "max"
+    unsigned: Any = False
+    narrow_range: Any = False
+
+    def __post_init__(self) -> None:  # noqa: D105 - the class says what it refuses
+        whole = isinstance(self.axis, tuple) and all(isinstance(a, int) for a in self.axis)
+        accepted: dict[str, tuple[bool, str]] = {
+            "num_bits": (isinstance(self.num_bits, int) or self.num_bits == (4, 3), "an integer or (4, 3)"),
+            "name": (self.name is None or isinstance(self.name, str), "a string or None"),
+            "fake_quant": (isinstance(self.fake_quant, bool), "a boolean"),
+            "axis": (self.axis is None or isinstance(self.axis, int) or whole, "None, an int or a tuple of int"),
+            "amax": (self.amax is None or isinstance(self.amax, float | list | np.ndarray), "a float, list or ndarray"),
+            "learn_amax": (isinstance(self.learn_amax, bool), "a boolean"),
+            "scale_amax": (self.scale_amax is None or isinstance(self.scale_amax, float), "a float or None"),
+            "calib_method": (isinstance(self.calib_method, str), "a string"),
+            "unsigned": (isinstance(self.unsigned, bool), "a boolean"),
+            "narrow_range": (isinstance(self.narrow_range, bool), "a boolean"),
+        }
+        for key, (fits, wanted) in accepted.items():
+            if not fits:
+                msg = f"{key}={getattr(self, key)!r} is not accepted: give {wanted}"
+                raise TypeError(msg)
+        if self.learn_amax and self.axis is not None:
+            msg = f"axis={self.axis} is not accepted with learn_amax=True: give None"
+            raise TypeError(msg)
+        if isinstance(self.num_bits, int) and self.num_bits < 1:
+            msg = f"num_bits={self.num_bits} is not accepted: give 1 or more"
+            raise ValueError(msg)
+        if self.calib_method not in _METHODS:
+            msg = f"calib_method={self.calib_method!r} is not accepted: give one of {', '.join(_METHODS)}"
+            raise ValueError(msg)
+        object.__setattr__(self, "amax", _kept(self.amax))
+        if self.amax is not None and not (np.asarray(self.amax) >= 0).all():
+            msg = f"amax={self.amax} is not accepted: give values of 0 or more"
+            raise ValueError(msg)
+
+    def to_dict(self) -> dict[str, Any]:
+        """What differs from its default, tuples as they are."""
+        return {f.name: v for f in fields(self) if (v := getattr(self, f.name)) != f.default}
+
+    @classmethod
+    def from_dict(cls, given: dict[str, Any]) -> "ScaledQuantDescriptor":
+        """The descriptor of a dict as ``to_dict`` gives it."""
+        amax = given.get("amax")
+        return cls(**{**given, **({"amax": _lists(amax)} if isinstance(amax, tuple) else {})})
+
+    def to_yaml(self) -> str:
+        """A line ``key: value`` for each entry of the dict, the value in JSON, which is YAML too; infinity is .inf."""
+        texts = {key: (json.dumps(value), isinstance(value, str)) for key, value in self.to_dict().items()}
+        return "".join(f"{k}: {t if word else t.replace('Infinity', '.inf')}\n" for k, (t, word) in texts.items())
+
+    @classmethod
+    def from_yaml(cls, yaml_str: str) -> "ScaledQuantDescriptor":
+        """The descriptor of such lines; a list is a tuple where no list is accepted."""
+        pairs = (line.split(": ", 1) for line in yaml_str.splitlines())
+        given = {k: json.loads(v if v.startswith('"') else v.replace(".inf", "Infinity")) for k, v in pairs}
+        tuples = {k: tuple(v) for k, v in given.items() if k in {"axis", "num_bits"} and isinstance(v, list)}
+        return cls(**{**given, **tuples})
+
+
+def _kept(amax: Any) -> Any:
+    """Through float32 into Python floats; a list as a tuple, so that two descriptors compare."""
+    with np.errstate(over="ignore"):
+        return None if amax is None else _tuples(np.asarray(amax, np.float32).tolist())
+
+
+def _tuples(value: Any) -> Any:
+    return tuple(map(_tuples, value)) if isinstance(value, list) else value
+
+
+def _lists(value: Any) -> Any:
+    return list(map(_lists, value)) if isinstance(value, tuple) else value
+
+
+def _properties(d: ScaledQuantDescriptor) -> dict[str, Any]:
+    values = {f.name: getattr(d, f.name) for f in fields(d)}
+    return {**values, "amax": None if d.amax is None else np.asarray(d.amax, np.float32)}
+
+
+@formula("pytorch_quantization.descriptor", equation=r"d = (b, \dots)", basis=Real(), source=_SOURCE)
+def descriptor(**kwargs: Any) -> dict[str, Any]:
+    """The properties of a descriptor, amax as a float32 array or None.
+
+    Args:
+        **kwargs: as in ``ScaledQuantDescriptor``, and so the errors.
+    """
+    return _properties(ScaledQuantDescriptor(**kwargs))
+
+
+@formula(
+    "pytorch_quantization.descriptor@2.2.1", equation=r"d = (b, \dots)", basis=Real(), source=f"{_SOURCE}: measured"
+)
+def descriptor_2_2_1(**kwargs: Any) -> dict[str, Any]:
+    """Looks only at ``num_bits``, ``name``, ``amax``, and ``axis`` beside ``learn_amax``; 0 bits and any amax pass."""
+    known = {f.name: f.default for f in fields(ScaledQuantDescriptor)}
+    checked = {k: v for k, v in kwargs.items() if k in {"num_bits", "name", "amax"} or k not in known}
+    if type(checked.get("num_bits")) is int and checked["num_bits"] == 0:
+        del checked["num_bits"]
+    amax = kwargs.get("amax")
+    if isinstance(amax, float | list | np.ndarray):
+        del checked["amax"]
+    ScaledQuantDescriptor(**checked)
+    if kwargs.get("learn_amax") and kwargs.get("axis") is not None:
+        msg = f"axis={kwargs['axis']} is not accepted with learn_amax=True: give None"
+        raise TypeError(msg)
+    return {**known, **kwargs, "amax": None if amax is None else np.asarray(amax, np.float32)}
+
+
+@formula("pytorch_quantization.descriptor_assign", equation=r"d.k \leftarrow v", basis=Real(), source=_SOURCE)
+def descriptor_assign(attribute: str, value: Any) -> None:
+    """Assign to a property of a descriptor.
+
+    Args:
+        attribute: the property's name.
+        value: any.
+
+    Raises:
+        AttributeError: ``attribute`` is a property of the descriptor, all of which are read-only.
+    """
+    if attribute in {f.name for f in fields(ScaledQuantDescriptor)}:
+        msg = f"{attribute}={value!r} is not accepted: the property is read-only"
+        raise AttributeError(msg)
+
+
+@formula(
+    "pytorch_quantization.descriptor_dict", equation=r"\{k: d_k \ne \mathrm{default}_k\}", basis=Real(), source=_SOURCE
+)
+def descriptor_dict(**kwargs: Any) -> dict[str, Any]:
+    """The descriptor's dict: what differs from its default, amax as a float or nested tuples.
+
+    Args:
+        **kwargs: as in ``ScaledQuantDescriptor``, and so the errors.
+    """
+    return ScaledQuantDescriptor(**kwargs).to_dict()
+
+
+@formula(
+    "pytorch_quantization.descriptor_dict@2.2.1",
+    equation=r"\{k: d_k \ne \mathrm{default}_k\}",
+    basis=Real(),
+    source=f"{_SOURCE}.dict: measured",
+)
+def descriptor_dict_2_2_1(**kwargs: Any) -> dict[str, Any]:
+    """num_bits and name always, calib_method and narrow_range never."""
+    d = ScaledQuantDescriptor(**kwargs)
+    found = {"num_bits": d.num_bits, "name": d.name, **d.to_dict()}
+    return {k: v for k, v in found.items() if k not in {"calib_method", "narrow_range"}}
+
+
+@formula(
+    "pytorch_quantization.descriptor_round_trip", equation=r"d(\mathrm{dict}(d)) = d", basis=Real(), source=_SOURCE
+)
+def descriptor_round_trip(**kwargs: Any) -> dict[str, Any]:
+    """The properties after the way through the dict, as ``descriptor`` gives them.
+
+    Args:
+        **kwargs: as in ``ScaledQuantDescriptor``, and so the errors.
+    """
+    return _properties(ScaledQuantDescriptor.from_dict(ScaledQuantDescriptor(**kwargs).to_dict()))
+
+
+@formula(
+    "pytorch_quantization.descriptor_round_trip@2.2.1",
+    equation=r"d(\mathrm{dict}(d))",
+    basis=Real(),
+    source=f"{_SOURCE}.dict: measured",
+)
+def descriptor_round_trip_2_2_1(**kwargs: Any) -> dict[str, Any]:
+    """calib_method and narrow_range come back at their defaults."""
+    return _properties(ScaledQuantDescriptor.from_dict(descriptor_dict_2_2_1(**kwargs)))
+
+
+@formula(
+    "pytorch_quantization.descriptor_yaml_round_trip", equation=r"d(\mathrm{yaml}(d)) = d", basis=Real(), source=_SOURCE
+)
+def descriptor_yaml_round_trip(**kwargs: Any) -> dict[str, Any]:
+    """The properties after the way through YAML, as ``descriptor`` gives them.
+
+    Args:
+        **kwargs: as in ``ScaledQuantDescriptor``, and so the errors.
+    """
+    return _properties(ScaledQuantDescriptor.from_yaml(ScaledQuantDescriptor(**kwargs).to_yaml()))
+
+
+@formula("pytorch_quantization.descriptor_from_yaml", equation=r"d(\mathrm{yaml})", basis=Real(), source=_SOURCE)
+def descriptor_from_yaml(yaml_str: str) -> dict[str, Any]:
+    """The properties that a YAML text of ``key: JSON value`` lines gives.
+
+    Args:
+        yaml_str: one line for each argument of ``ScaledQuantDescriptor`` that is given; infinity is .inf.
+
+    Raises:
+        TypeError, ValueError: as in ``ScaledQuantDescriptor``; ValueError also where a line is no key and JSON value.
+    """
+    return _properties(ScaledQuantDescriptor.from_yaml(yaml_str))
+
+
+@formula(
+    "pytorch_quantization.described_amax",
+    equation=r"\mathrm{amax} = \mathrm{scale\_amax} * (\mathrm{amax}_d \text{ or } \max_{i \in c} |x_i|)",
+    basis=AsComputed(dtype="float32"),
+    source=f"{_SOURCE}: axis, amax, learn_amax, scale_amax",
+)
+def described_amax(inputs: Array, **kwargs: Any) -> Array:
+    """The amax, float32: the descriptor's, whatever the axis; else that of ``inputs``; 1 where it is to be learnt.
+
+    Args:
+        inputs: float32 of any shape.
+        **kwargs: as in ``ScaledQuantDescriptor``, and so the errors.
+
+    Returns:
+        In reals, times ``scale_amax``; the descriptor's in the shape it has there, that of inputs as of ``reduce_amax``.
+
+    Raises:
+        ValueError: an ``axis`` outside [-rank, rank).
+        RuntimeError: ``inputs`` is empty, where its own is asked for.
+    """
+    d = ScaledQuantDescriptor(**kwargs)
+    if d.amax is not None:
+        amax = np.asarray(d.amax, np.float32)
+    elif d.learn_amax:
+        amax = np.asarray(1, np.float32)
+    else:
+        amax = reduce_amax(inputs, d.axis)
+    return amax if d.scale_amax is None else np.asarray(amax * np.float32(d.scale_amax))
+
+
+@formula(
+    "pytorch_quantization.described_amax@2.2.1",
+    equation=r"\mathrm{amax} = \mathrm{scale\_amax} * (\mathrm{amax}_d \text{ or } \max_{i \in c} |x_i|)",
+    basis=AsComputed(dtype="float32"),
+    source="pytorch-quantization 2.2.1, TensorQuantizer without calibration: measured",
+)
+def described_amax_2_2_1(inputs: Array, **kwargs: Any) -> Array:
+    """An axis that the inputs have not, a negative one included, is left out; a learnt amax is not scaled."""
+    axis = kwargs.get("axis")
+    given = axis if isinstance(axis, tuple) else () if axis is None else (axis,)
+    kept = tuple(a for a in given if 0 <= a < inputs.ndim)
+    learnt = {"scale_amax": None} if kwargs.get("learn_amax") else {}
+    return described_amax(inputs, **{**kwargs, **learnt, "axis": kept or None})
+
+
+@formula(
+    "pytorch_quantization.described",
+    equation=r"\hat x = \mathrm{fake\_tensor\_quant}(x, \mathrm{amax}, b, u),"
+    r"\quad (q, s) = \mathrm{tensor\_quant}(x, \mathrm{amax}, b, u)",
+    basis=AsComputed(dtype="float32"),
+    source=f"{_SOURCE}; TensorQuantizer: measured",
+)
+def described(inputs: Array, **kwargs: Any) -> Array | tuple[Array, Array]:
+    """The quantized tensor that ``inputs`` and a descriptor define; codes and scale without fake_quant.
+
+    Args:
+        inputs: float32 of any shape.
+        **kwargs: as in ``ScaledQuantDescriptor``.
+
+    Returns:
+        Reals of the shape of ``inputs``, float32; or codes and scale as ``tensor_quant`` gives them.
+
+    Raises:
+        TypeError, ValueError, RuntimeError: as in ``ScaledQuantDescriptor``, ``described_amax``, ``tensor_quant`` and
+            ``scaled_e4m3``.
+    """
+    d = ScaledQuantDescriptor(**kwargs)
+    amax = described_amax(inputs, **kwargs)
+    if d.num_bits == (4, 3):
+        return scaled_e4m3(inputs, amax)
+    if d.fake_quant:
+        return fake_tensor_quant(inputs, amax, d.num_bits, d.unsigned, d.narrow_range)
+    return tensor_quant(inputs, amax, d.num_bits, d.unsigned)

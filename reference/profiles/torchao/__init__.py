@@ -1,0 +1,39 @@
+"""torchao: the affine primitives, and what its documents say around them, one file per part."""
+
+from halfeven.reference.profiles.torchao import (
+    domains,
+    fake,
+    float8,
+    float8_training,
+    floatx,
+    gradients,
+    granularity,
+    hqq,
+    intx,
+    mx,
+    nvfp4,
+    qparams,
+)
+from halfeven.reference.profiles.torchao.affine import TORCHAO, TORCHAO_0_18
+from halfeven.reference.profiles.torchao.fake import fake_quantize_affine
+from halfeven.reference.profiles.torchao.primitives import dequantize_affine, quantize_affine
+
+__all__ = [
+    "TORCHAO",
+    "TORCHAO_0_18",
+    "dequantize_affine",
+    "domains",
+    "fake",
+    "fake_quantize_affine",
+    "float8",
+    "float8_training",
+    "floatx",
+    "gradients",
+    "granularity",
+    "hqq",
+    "intx",
+    "mx",
+    "nvfp4",
+    "qparams",
+    "quantize_affine",
+]

@@ -1,0 +1,209 @@
+"""The engine on documented functions, with a formula of the tests' own: every outcome, and the witness."""
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from halfeven.conformance.backends.protocol import Backend, Unsupported
+from halfeven.conformance.calls.registry import CALLS, calls
+from halfeven.conformance.formulas import answer, ask, differences
+from halfeven.conformance.plan import Item
+from halfeven.conformance.report.model import Result
+from halfeven.conformance.requirements import Requirement
+from halfeven.conformance.run import run
+from halfeven.conformance.suite import check
+from halfeven.reference import catalogue
+from halfeven.reference.catalogue import FORMULAS, Real, formula
+
+ID = "onnx.test_formula"
+REQUIREMENT = Requirement("onnx/test_formula/halves", "Halves.", "documented", "here", ("some",), ("x",), (), ID, True)
+
+
+def double(x: np.ndarray, by: float) -> np.ndarray:
+    """Twice, halved."""
+    if by == 0:
+        msg = "by=0 is not accepted"
+        raise ValueError(msg)
+    return x / np.asarray(by, x.dtype)
+
+
+@pytest.fixture(autouse=True)
+def own_formula(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    monkeypatch.setattr(catalogue, "FORMULAS", FORMULAS)
+    formula(ID, equation="x / y", basis=Real(), source="here")(double)
+
+    @formula(f"{ID}@1.0", equation="x * (1 / y)", basis=Real(), source="here")
+    def reciprocal(x: np.ndarray, by: float) -> np.ndarray:
+        """Multiplies by the reciprocal."""
+        return x * (np.asarray(1, x.dtype) / np.asarray(by, x.dtype)) if by else double(x, by)
+
+    @calls(ID, "some")
+    def some() -> Iterator[dict[str, Any]]:
+        yield {"x": np.arange(40, dtype=np.float32), "by": 3.0}
+        yield {"x": np.float32([5]), "by": 3.0}
+        yield {"x": np.float32([1]), "by": 0.0}
+
+    yield
+    del FORMULAS[ID], FORMULAS[f"{ID}@1.0"], CALLS[ID, "some"]
+
+
+def result(function: Callable[..., Any], **changes: Any) -> Result:
+    backend = Backend("mine", changes.pop("profile", "onnx"), functions={ID: function}, **changes)
+    return run(Item(backend, REQUIREMENT, "some", None, "quick", 0))
+
+
+def right(*, x: torch.Tensor, by: float) -> torch.Tensor:
+    if by == 0:
+        raise ValueError
+    return x / torch.tensor(by)
+
+
+def by_reciprocal(*, x: torch.Tensor, by: float) -> torch.Tensor:
+    if by == 0:
+        raise ValueError
+    return x * (torch.tensor(1.0) / by)
+
+
+def one_off(*, x: torch.Tensor, by: float) -> torch.Tensor:
+    return right(x=x, by=by) + (x == 5)
+
+
+def test_exact() -> None:
+    found = result(right)
+    assert (found.outcome, found.points, found.differing, found.witness) == ("exact", 42, 0, None)
+    assert (found.id, found.operation, found.requirement) == (REQUIREMENT.id, "test_formula", REQUIREMENT.id)
+
+
+def test_a_version_that_reproduces_every_answer_is_named() -> None:
+    found = result(by_reciprocal)
+    assert (found.outcome, found.cause) == ("explained", f"as {ID}@1.0: Multiplies by the reciprocal.")
+    assert found.unit == "ulp"
+    assert found.differing > 5
+
+
+def test_a_claimed_version_is_what_it_is_held_to() -> None:
+    FORMULAS[f"{ID}@0.18"] = FORMULAS[f"{ID}@1.0"]
+    try:
+        backend = Backend("mine", "torchao@0.18", functions={ID: by_reciprocal})
+        assert run(Item(backend, REQUIREMENT, "some", None, "quick", 0)).outcome == "exact"
+    finally:
+        del FORMULAS[f"{ID}@0.18"]
+
+
+def test_a_difference_has_the_smallest_call_for_a_witness_and_a_script_that_shows_it(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    found = result(one_off)
+    assert found.outcome == "differs"
+    assert found.witness is not None
+    assert found.witness.reproduced
+    assert found.witness.x == "x=[5.0] float32, by=3.0"
+    assert "result[5]: 1.6666666269302368" in found.cause
+    namespace: dict[str, Any] = {"right": right}
+    exec(found.witness.script, namespace)
+    assert capsys.readouterr().out.strip() == "[2.6666665077209473] torch.float32"
+
+
+def test_what_raises_where_a_value_is_documented_crashed() -> None:
+    def broken(*, x: torch.Tensor, by: float) -> torch.Tensor:
+        raise ValueError("no")
+
+    found = result(broken)
+    assert (found.outcome, found.differing) == ("crashed", 2)
+    assert "expected a result, got ValueError: no" in found.cause
+
+
+def test_another_error_than_the_documented_one_differs() -> None:
+    def other(*, x: torch.Tensor, by: float) -> torch.Tensor:
+        if by == 0:
+            raise KeyError(by)
+        return right(x=x, by=by)
+
+    found = result(other)
+    assert (found.outcome, found.differing) == ("differs", 1)
+    assert "expected ValueError, got KeyError" in found.cause
+
+
+def test_a_missing_refusal_differs() -> None:
+    found = result(lambda *, x, by: x / torch.tensor(by))
+    assert found.outcome == "differs"
+    assert "expected ValueError, got a result" in found.cause
+
+
+def test_what_is_not_offered_is_not_run() -> None:
+    def nothing(*, x: torch.Tensor, by: float) -> torch.Tensor:
+        raise Unsupported("never")
+
+    assert result(nothing).outcome == "not run"
+
+    def some(*, x: torch.Tensor, by: float) -> torch.Tensor:
+        if len(x) > 1:
+            raise Unsupported("long")
+        return right(x=x, by=by)
+
+    found = result(some)
+    assert (found.outcome, found.points, found.detail) == ("exact", 2, "1 calls are not offered")
+
+
+def test_a_changed_argument_differs() -> None:
+    found = result(lambda *, x, by: right(x=x, by=by) + x.zero_())
+    assert found.outcome in {"differs", "crashed"}
+    assert "changed an argument" in found.cause
+
+
+def test_numpy_backends_are_handed_arrays() -> None:
+    assert result(double, array="numpy").outcome == "exact"
+
+
+@pytest.mark.parametrize(
+    ("expected", "actual", "differing", "words"),
+    [
+        (np.float32([1, np.nan]), np.float32([1, np.nan]), 0, ""),
+        (np.float32([0.0]), np.float32([-0.0]), 1, "result[0]: 0.0"),
+        (np.float32([1]), np.float64([1]), 1, "float32, got float64"),
+        (np.float32([1]), np.int32([1]), 1, "float32, got int32"),
+        (np.int8([1, 2]), np.int32([1, 3]), 1, "result[1]: 2, got 3"),
+        (np.int8([[1]]), np.int8([1]), 1, "shape (1, 1), got (1,)"),
+        ((1, "a", None), (1, "a", None), 0, ""),
+        ((1, "a"), (1, "b"), 1, "result[1]: 'a', got 'b'"),
+        ((1,), (1, 2), 1, "expected"),
+        ({"a": 1}, {"b": 1}, 1, "expected"),
+        (True, 1, 1, "True, got 1"),
+        (float("nan"), float("nan"), 0, ""),
+        (np.bool_([True, False]), np.bool_([True, True]), 1, "result[1]"),
+    ],
+)
+def test_differences_are_seen(expected: Any, actual: Any, differing: int, words: str) -> None:
+    found = differences(answer(lambda: expected, {}), answer(lambda: actual, {}))
+    assert bool(found.differing) == bool(differing)
+    assert words in found.words
+
+
+def test_bfloat16_and_float8_go_and_come_by_their_bits() -> None:
+    import ml_dtypes  # noqa: PLC0415
+
+    x = np.array([1, -0.0, np.nan, 3e38], ml_dtypes.bfloat16)
+    found = ask(lambda *, x: x, {"x": x})
+    assert found is not None
+    assert not differences(answer(lambda x: x, {"x": x}), found).differing
+    eighth = ask(lambda *, x: x.to(torch.float8_e4m3fn), {"x": np.float32([1, -0.0, 300])})
+    assert eighth is not None
+    assert eighth.leaves["result"].dtype == ml_dtypes.float8_e4m3fn
+    assert eighth.leaves["result"].astype(np.float32).tolist() == [1, 0, 288]
+
+
+def test_check_takes_a_formula() -> None:
+    def choose(**arguments: Any) -> Any:
+        return FORMULAS["number-formats.decode"].function(**arguments)
+
+    verdict = check(choose, formula="number-formats.decode", array="numpy")
+    assert verdict.conforms
+    assert verdict.points > 1000
+    assert not check(lambda **_: np.zeros(3), formula="number-formats.decode", array="numpy").conforms
+    with pytest.raises(ValueError, match=r"formula='number-formats.decod' is not accepted: give one of number-formats"):
+        check(choose, formula="number-formats.decod")
+    with pytest.raises(ValueError, match="profile='onnx' is not accepted: number-formats speaks of"):
+        check(choose, "onnx", formula="number-formats.decode")

@@ -1,0 +1,176 @@
+"""Every formula against its second derivation on every call, and every requirement against the edits it names."""
+
+import ast
+import inspect
+import re
+from collections.abc import Callable
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from halfeven.conformance.calls import CALLS, CallSet
+from halfeven.conformance.edits import edits, mutated
+from halfeven.conformance.formula_run import versions
+from halfeven.conformance.formulas import answer, differences
+from halfeven.conformance.requirements import Requirement, requirements
+from halfeven.reference.catalogue import FORMULAS
+from halfeven.reference.derivations import DERIVATIONS
+from halfeven.reference.profiles import PROFILES
+
+ROOT = Path(__file__).parents[2]
+# The operations' formulas: the oracle derives them in tests/reference/test_derivations.py.
+TRANSCRIBED = {f.id for f in FORMULAS.values() for p in PROFILES.values() if f.function in p.transcriptions.values()}
+CALLED = sorted({f.split("@")[0] for f in FORMULAS} - TRANSCRIBED)
+
+
+@cache
+def called() -> tuple[Requirement, ...]:
+    return tuple(r for p in PROFILES if "@" not in p for r in requirements(p) if r.called)
+
+
+def sets(formula: str) -> list[CallSet]:
+    return [c for (name, _), c in CALLS.items() if name == formula]
+
+
+@pytest.mark.parametrize("formula", CALLED)
+def test_a_formula_agrees_with_its_second_derivation_on_every_call(formula: str) -> None:
+    assert sets(formula), "no calls"
+    for variant in versions(formula):
+        derivation = DERIVATIONS[variant.id]
+        assert derivation.__module__ != variant.function.__module__
+        for found in sets(formula):
+            made = points = 0
+            for arguments in found.build():
+                compared = differences(answer(variant.function, arguments), answer(derivation, arguments))
+                assert not compared.differing, f"{variant.id}, {found.name}, call {made}: {compared.words}"
+                made, points = made + 1, points + compared.points
+            assert points >= made > 0, f"{formula}, {found.name}: nothing was compared"
+
+
+def test_every_formula_has_a_second_derivation() -> None:
+    assert set(FORMULAS) - TRANSCRIBED - set(DERIVATIONS) == set()
+    assert set(DERIVATIONS) <= set(FORMULAS)
+    assert len(CALLED) > 60
+
+
+def test_a_version_differs_from_its_document_on_some_call() -> None:
+    same = []
+    for variant in (f for f in FORMULAS.values() if "@" in f.id):
+        document = FORMULAS[variant.id.split("@")[0]].function
+        if not any(
+            differences(answer(document, a), answer(variant.function, a)).differing
+            for found in sets(variant.id.split("@")[0])
+            for a in found.build()
+        ):
+            same.append(variant.id)
+    assert same == []
+
+
+@pytest.mark.parametrize("requirement", called(), ids=lambda r: r.id)
+def test_every_requirement_kills_what_it_says(requirement: Requirement) -> None:
+    document = FORMULAS[requirement.formula].function
+    for name in requirement.kills:
+        function = mutated(edits()[name], requirement.formula)
+        assert any(
+            differences(answer(document, a), answer(function, a)).differing
+            for check in requirement.checks
+            for a in CALLS[requirement.formula, check].build()
+        ), f"{requirement.id} does not catch {name}"
+
+
+def test_requirements_and_calls_belong_together() -> None:
+    assert len(called()) > 150
+    for requirement in called():
+        assert requirement.checks, requirement.id
+        assert requirement.text, requirement.id
+        assert requirement.source, requirement.id
+        assert bool(requirement.kills) == (requirement.basis != "silent"), requirement.id
+        assert {(requirement.formula, check) for check in requirement.checks} <= set(CALLS), requirement.id
+    used = {(r.formula, check) for r in called() for check in r.checks}
+    assert set(CALLS) - used == set()
+    assert set(edits()) == {name for r in called() for name in r.kills}
+
+
+def test_every_requirement_has_an_id_of_its_own() -> None:
+    for profile in PROFILES:
+        ids = [r.id for r in requirements(profile)]
+        assert len(ids) == len(set(ids))
+        assert ids
+
+
+def test_a_formula_s_requirement_belongs_to_the_formula_s_system() -> None:
+    strangers = [r.id for r in called() if not same_system(r.formula, r.id.split("/")[0])]
+    assert strangers == []
+
+
+def same_system(formula: str, profile: str) -> bool:
+    return formula.replace("-", "_").startswith(f"{profile.replace('-', '_')}.")
+
+
+def test_an_edit_that_does_not_bite_is_refused() -> None:
+    edit = next(iter(edits().values()))
+    with pytest.raises(ValueError, match=re.escape("stands 0 times")):
+        mutated(type(edit)(edit.name, edit.formula, "no such text in there", ""), edit.formula)
+    with pytest.raises(ValueError, match="is made in the module of"):
+        mutated(edit, next(f for f in FORMULAS if f.split(".")[0] != edit.formula.split(".")[0]))
+
+
+def test_derivations_share_nothing_with_the_formulas() -> None:
+    allowed = ("halfeven.reference.derivations.", "halfeven.reference.exact", "halfeven.reference.grid.Grid")
+    files = sorted((ROOT / "reference/derivations").glob("[!_]*.py"))
+    assert len(files) > 10
+    for path in files:
+        nodes = [n for n in ast.walk(ast.parse(path.read_text(encoding="utf-8"))) if isinstance(n, ast.ImportFrom)]
+        taken = {f"{n.module}.{a.name}" for n in nodes for a in n.names if (n.module or "").startswith("halfeven")}
+        assert [name for name in taken if not name.startswith(allowed)] == [], path.name
+
+
+INEXACT = {"log", "log2", "log10", "log1p", "exp", "exp2", "expm1", "pow", "power", "float_power", "cbrt"}
+
+
+def inexact(text: str) -> list[str]:
+    """The functions without a correct rounding that a source calls, and powers that are no integer's or constant's."""
+    found = []
+    for node in ast.walk(ast.parse(text)):
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute | ast.Name):
+            name = node.func.attr if isinstance(node.func, ast.Attribute) else node.func.id
+            found += [name] if name in INEXACT else []
+        if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Pow):
+            base = node.left
+            whole = isinstance(base, ast.Constant) and (
+                isinstance(base.value, int) or isinstance(node.right, ast.Constant | ast.UnaryOp)
+            )
+            fraction = isinstance(base, ast.Call) and getattr(base.func, "id", "") == "Fraction"
+            found += [] if whole or fraction else [ast.unparse(node)]
+    return found
+
+
+def test_no_oracle_takes_a_logarithm_or_a_power() -> None:
+    files = sorted((ROOT / "reference").rglob("*.py"))
+    assert len(files) > 30
+    found = {p.name: found for p in files if (found := inexact(p.read_text(encoding="utf-8")))}
+    # The entropy is a sum of logarithms; its derivation bounds each by rationals, and shows that the choice is decided.
+    assert found == {"histogram.py": ["log"]}
+    found = inexact("np.log2(x)\n2.0 ** k\nx ** 2\n2 ** k\nFraction(2) ** k\n2.0 ** -24")
+    assert sorted(found) == ["2.0 ** k", "log2", "x ** 2"]
+
+
+def unnamed(function: Callable[..., Any]) -> list[str]:
+    """The arguments that a docstring neither names nor leaves to another function's (``as in``, ``as for``)."""
+    doc = inspect.getdoc(function) or ""
+    if re.search(r"\b[Aa]s (in|for|of|documented)\b", doc):
+        return []
+    return [name for name in inspect.signature(function).parameters if not re.search(rf"\b{name}\b", doc)]
+
+
+def test_a_documented_formula_s_docstring_names_its_arguments_and_its_errors() -> None:
+    documented = {name: f.function for name, f in FORMULAS.items() if "@" not in name and name not in TRANSCRIBED}
+    assert {name: missing for name, f in documented.items() if (missing := unnamed(f))} == {}
+    silent = []
+    for name, function in documented.items():
+        raises = any(answer(function, a).raised for found in sets(name) for a in found.build())
+        if raises and not re.search(r"Raises:|[Ee]rrors", inspect.getdoc(function) or ""):
+            silent.append(name)
+    assert silent == []
