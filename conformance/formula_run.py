@@ -122,7 +122,7 @@ def _largest(evidence: _Evidence) -> tuple[int, str]:
 
 
 def _first_line(function: Callable[..., Any]) -> str:
-    return (inspect.getdoc(function) or "").split("\n", maxsplit=1)[0]
+    return (inspect.getdoc(function) or "").split("\n", maxsplit=1)[0].replace("``", "").rstrip(".")
 
 
 def _witness(item: Item, claimed: Formula, evidence: _Evidence) -> Witness:

@@ -291,7 +291,7 @@ def rescaling_int_quant(
 
     Args:
         x: float32 of any shape.
-        threshold: 0-d float32, in reals: the magnitude of the lowest code if signed and not narrow, else of the highest.
+        threshold: 0-d float32, in reals: the magnitude of the lowest code of a signed, of the highest of another grid.
         bit_width: width of the codes; errors as in ``to_int``.
         signed: codes of both signs.
         narrow_range: one code fewer: the lowest of a signed, the highest of an unsigned grid.

@@ -79,7 +79,7 @@ def test_exact() -> None:
 
 def test_a_version_that_reproduces_every_answer_is_named() -> None:
     found = result(by_reciprocal)
-    assert (found.outcome, found.cause) == ("explained", f"as {ID}@1.0: Multiplies by the reciprocal.")
+    assert (found.outcome, found.cause) == ("explained", f"as {ID}@1.0: Multiplies by the reciprocal")
     assert found.unit == "ulp"
     assert found.differing > 5
 

@@ -58,7 +58,10 @@ def internal_dtype(given: "np.dtype[Any]", grid: Grid) -> "np.dtype[Any]":
     source="aimet_torch.quantization.affine.quantize",
 )
 def affine_quantize(x: Array, scale: Array, offset: Array, grid: Grid, block_size: BlockSize | None = None) -> Array:
-    """Codes of ``x``, shape (j_0, ..., j_{D-1}), held in ``x.dtype``; scale real per code, offset in codes."""
+    """Codes of ``x``, shape (j_0, ..., j_{D-1}), held in ``x.dtype``; scale real per code, offset in codes.
+
+    Arguments and errors as in ``Profile.quantize``.
+    """
     t = internal_dtype(x.dtype, grid)
     with np.errstate(all="ignore"):
         s = per_element(scale, x.shape, block_size).astype(t)
@@ -78,7 +81,10 @@ def affine_quantize(x: Array, scale: Array, offset: Array, grid: Grid, block_siz
 def affine_dequantize(
     q: Array, scale: Array, offset: Array, _grid: Grid, dtype: "np.dtype[Any]", block_size: BlockSize | None = None
 ) -> Array:
-    """Reals of the codes ``q`` in ``dtype``; codes, offset and scale are each rounded to ``dtype`` first."""
+    """Reals of the codes ``q`` in ``dtype``; codes, offset and scale are each rounded to ``dtype`` first.
+
+    Arguments and errors as in ``Profile.dequantize``.
+    """
     with np.errstate(all="ignore"):
         s = per_element(scale, q.shape, block_size).astype(dtype)
         o = per_element(offset, q.shape, block_size).astype(dtype)
@@ -103,6 +109,8 @@ def affine_quantize_dequantize(
     """``x`` on the grid, in ``x.dtype``; the whole computation in the wide dtype, rounded once at the end.
 
     A ``zero_point_shift`` of z moves every real of the grid by z scales (measured: the document does not name it).
+
+    Arguments and errors as in ``Profile.quantize``.
     """
     t = internal_dtype(x.dtype, grid)
     with np.errstate(all="ignore"):
@@ -169,14 +177,23 @@ def quantize(
 ) -> Array:
     """Codes of ``tensor``, held in its dtype. The grid is ``bitwidth`` or ``num_steps`` with ``signed``, or its ends.
 
-    ``scale`` and ``offset`` (same shape, real per code and codes) broadcast to ``tensor``, or ``block_size`` has one
-    entry per dimension of ``scale`` and meets the last dimensions of ``tensor``; -1 stands for the dimension's size
-    over the number of its scales.
+    Args:
+        tensor: float32, float64, float16 or bfloat16 of any shape.
+        scale: real per code, floats that broadcast to ``tensor`` or have one entry per block.
+        offset: in codes, likewise.
+        bitwidth: width of the codes, 0 or more.
+        signed: codes of both signs; not read beside the ends of the grid.
+        block_size: elements per block, one entry per dimension of ``scale``, which meet the last dimensions of
+            ``tensor``; -1 stands for the dimension's size over the number of its scales.
+        num_steps: codes less one.
+        qmin: the lowest code.
+        qmax: the highest code.
 
     Raises:
         TypeError: not exactly one of the three ways to give the grid.
         ValueError: ``tensor`` is not of a float dtype that AIMET takes.
-        RuntimeError: ``qmin`` above ``qmax``, a grid that the dtype does not hold, shapes or blocks that do not fit.
+        RuntimeError: a negative ``bitwidth`` or ``num_steps``, ``qmin`` above ``qmax``, a grid that the dtype does not
+            hold, shapes or blocks that do not fit.
         IndexError: ``scale`` has more dimensions than ``tensor`` (with ``block_size``).
     """
     grid = _grid(bitwidth, num_steps, qmin, qmax, signed)
@@ -228,6 +245,8 @@ def quantize_dequantize(
 )
 def dequantize(tensor: Array, scale: Array, offset: Array, block_size: BlockSize | None = None) -> Array:
     """Reals of the codes in ``tensor``, a float array, in its dtype; no code is limited to a grid.
+
+    Scale, offset and ``block_size`` as in ``quantize``.
 
     Raises:
         TypeError: ``tensor`` is not of a float dtype.

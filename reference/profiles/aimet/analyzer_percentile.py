@@ -39,6 +39,15 @@ def percentile_encodings(
     Both are left edges of bins of ``histogram``, whose counts summed up are H; shape and dtype as its range's. Zero is
     in the range, and a range below ``min_scale`` per step is widened by it. A symmetric side without steps has no say.
 
+    Args:
+        batches: as in ``histogram``.
+        num_steps: codes less one.
+        symmetric: the range is that of a grid around zero.
+        shape: of the parameters, and of both results.
+        num_bins: bins per parameter.
+        percentile: in per cent.
+        block_size: elements per block, as in ``histogram``.
+
     Raises:
         ValueError: ``num_steps`` or ``num_bins`` is below 1, or ``percentile`` outside [50, 100]; ``histogram``'s.
         RuntimeError: ``histogram``'s.

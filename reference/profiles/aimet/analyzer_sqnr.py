@@ -49,6 +49,19 @@ def sqnr_encodings(
 
     A minimum of zero may have either sign in the library, which leaves it to the vector width.
 
+    Args:
+        batches: as in ``histogram``.
+        num_steps: n, codes less one.
+        symmetric: the candidates share the offset of a grid around zero.
+        shape: of the parameters, and of both results.
+        num_bins: bins per parameter.
+        asymmetric_delta_candidates: how many deltas are tried if not symmetric, 2 or more.
+        symmetric_delta_candidates: how many deltas are tried if symmetric, 2 or more.
+        offset_candidates: at most so many offsets are tried, the observed one among them; 3 or more.
+        gamma: what the error of a clipped value is multiplied by.
+        histogram_growth_limit: ``growth_limit`` of ``histogram``.
+        block_size: elements per block, as in ``histogram``.
+
     Raises:
         ValueError: ``num_steps`` or ``num_bins`` is below 1; ``histogram``'s.
         RuntimeError: ``histogram``'s.

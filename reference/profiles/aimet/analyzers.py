@@ -79,6 +79,13 @@ def minmax_encodings(
     A range below ``min_scale`` per step is widened by it. With two bits the positive side is counted as two steps,
     so that the least code is used. A side without steps, as one symmetric bit has, has no say.
 
+    Args:
+        batches: floats, in reals, of shapes that ``shape`` fits.
+        num_steps: codes less one.
+        symmetric: the range is that of a grid around zero.
+        shape: of the parameters, as in ``grouped``; () is one for all elements.
+        block_size: elements per block, as in ``grouped``; without it an entry of ``shape`` is 1 or the dimension's.
+
     Raises:
         ValueError: ``num_steps`` is below 1; ``grouped``'s.
         RuntimeError: no batch; ``grouped``'s.
@@ -150,10 +157,19 @@ def compute_encodings(
 ) -> dict[str, Array]:
     """What a quantizer holds after it saw ``batches`` inside compute_encodings: min, max, scale, offset, float32.
 
-    Empty batches are not observed. Minimum and maximum are those of all batches together.
+    Empty batches are not observed. Minimum and maximum, in reals, are those of all batches together.
+
+    Args:
+        batches: as in ``minmax_encodings``.
+        bitwidth: width of the codes; the grid is that of ``bitwidth_grid``.
+        symmetric: the grid is signed, and the offset 0.
+        shape: of the parameters, and of each of the four results.
+        block_size: elements per block, one entry per dimension of ``shape``; without it as in ``minmax_encodings``.
 
     Raises:
-        RuntimeError: nothing was observed, so the quantizer cannot run; a block size of another length than ``shape``.
+        RuntimeError: nothing was observed, so the quantizer cannot run; a block size shorter than ``shape``; or as in
+            ``minmax_encodings``.
+        TypeError, ValueError: as in ``bitwidth_grid`` and ``minmax_encodings``.
     """
     qmin, qmax = bitwidth_grid(bitwidth, symmetric)
     seen = tuple(x for x in batches if x.size)

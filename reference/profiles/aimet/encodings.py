@@ -35,6 +35,11 @@ _FLOAT32 = AsComputed(dtype="float32")
 def grid(bitwidth: int | None = None, num_steps: int | None = None, signed: bool = False) -> tuple[int, int]:
     """The codes (qmin, qmax) of ``bitwidth`` bits, or of ``num_steps`` steps; 0 of either is the one code 0 (measured).
 
+    Args:
+        bitwidth: width of the codes.
+        num_steps: codes less one; give one of the two.
+        signed: half of the codes are below zero.
+
     Raises:
         TypeError: not exactly one of the two is given, or it is no int.
         RuntimeError: it is negative (measured).
@@ -84,7 +89,11 @@ def grid_2_42(bitwidth: float | None = None, num_steps: float | None = None, sig
     source="aimet_torch.v2.quantization.affine.QuantizeDequantize, parameters bitwidth and symmetric (grid: measured)",
 )
 def bitwidth_grid(bitwidth: int, symmetric: bool) -> tuple[int, int]:
-    """The codes (qmin, qmax) of a quantizer of ``bitwidth`` bits.
+    """The codes (qmin, qmax) of a quantizer.
+
+    Args:
+        bitwidth: width of the codes.
+        symmetric: half of the codes are below zero; else they start at 0.
 
     Raises:
         TypeError: ``bitwidth`` is no int.
@@ -125,7 +134,10 @@ def bitwidth_grid_2_42(bitwidth: float, symmetric: bool) -> tuple[float, float]:
     source="aimet-torch 2.42, measured",
 )
 def min_scale(num_steps: int) -> float:
-    """The least scale of a grid of ``num_steps`` steps: float32's eps, unless that spans more than 0.01."""
+    """The least scale, real per code, of a grid of ``num_steps`` steps (1 or more), a Python float.
+
+    float32's eps, unless that spans more than 0.01.
+    """
     return min(2.0**-23, 0.01 / num_steps)
 
 
@@ -140,9 +152,16 @@ def min_scale(num_steps: int) -> float:
     source="aimet_torch.v2.quantization.affine.QuantizeDequantize, variables min and max (arithmetic: measured)",
 )
 def scale_and_offset(min: Array, max: Array, qmin: int, qmax: int, symmetric: bool) -> tuple[Array, Array]:  # noqa: A002 - the document's names
-    """Scale, real per code, and offset, in codes, both float32 in the shape of ``min`` and ``max``, any float dtype.
+    """Scale, real per code, and offset, in codes, both float32 in the shape of ``min`` and ``max``.
 
     The scale is computed in float32; the quotient that becomes the offset in float64 where ``min`` is float64.
+
+    Args:
+        min: in reals, any float dtype and shape.
+        max: likewise, of the same shape.
+        qmin: the lowest code.
+        qmax: the highest code.
+        symmetric: the offset is minus the middle of the grid; else it follows from ``min``.
 
     Raises:
         ValueError: ``qmin`` is not below ``qmax``.
@@ -181,7 +200,13 @@ def recalibrated_range(
 ) -> tuple[Array, Array]:
     """The least and the greatest real on the grid, float32; they differ from ``min`` and ``max`` where these are not.
 
-    ``zero_point_shift``, 0.0 or 0.5 codes, moves every real.
+    Args:
+        min: as in ``scale_and_offset``, and so the next four.
+        max: in reals.
+        qmin: the lowest code.
+        qmax: the highest code.
+        symmetric: the offset is minus the middle of the grid.
+        zero_point_shift: 0.0 or 0.5 codes; moves every real.
 
     Raises:
         ValueError: ``qmin`` is not below ``qmax``, or another ``zero_point_shift``.

@@ -34,7 +34,16 @@ def to_qnn_encoding_dict(
 ) -> dict[str, Any] | list[dict[str, Any]]:
     """The encoding as lists, numbers and words; 0.6.1 is a list with a dict for each scale.
 
-    ``scale`` and ``offset`` are float32 of one shape; ``input_shape`` is needed where an axis has to be named.
+    Args:
+        encoding_version: 0.6.1, 1.0.0, 2.0.0 or 2.1.0.
+        scale: real per code, float32.
+        offset: in codes, float32 of the same shape.
+        qmin: the lowest code.
+        qmax: the highest code.
+        symmetry: what the encoding says of itself.
+        block_size: elements per block, one entry per dimension of ``scale``, -1 for the size over the number of scales.
+        zero_point_shift: in codes; moves every real.
+        input_shape: of the tensor; needed where an axis has to be named.
 
     Raises:
         AssertionError: another version; in 1.0.0 scales along two axes without blocks, or a shift without symmetry.
@@ -115,8 +124,17 @@ def lpbq_encoding_dict(
 ) -> dict[str, Any] | list[dict[str, Any]]:
     """The encoding of a grouped quantizer, signed and symmetric; errors as in ``to_qnn_encoding_dict``.
 
-    ``per_block_int_scale`` (whole numbers, float32) has one entry per block, ``per_channel_scale`` (float32) one per
-    group. In 0.6.1, and where every block is its own group, it is that of the blocks' own scales.
+    In 0.6.1, and where every block is its own group, it is that of the blocks' own scales.
+
+    Args:
+        encoding_version: as in ``to_qnn_encoding_dict``.
+        per_channel_scale: real per code, float32, one entry per group.
+        per_block_int_scale: whole numbers, float32, one entry per block.
+        bitwidth: width of the codes.
+        decompressed_bw: width of the codes in terms of the scale of their group.
+        block_size: as in ``to_qnn_encoding_dict``.
+        block_grouping: blocks per group along each dimension; read only for whether all are 1.
+        input_shape: as in ``to_qnn_encoding_dict``.
     """
     scale = per_channel_scale
     for axis, (blocks, groups) in enumerate(zip(per_block_int_scale.shape, per_channel_scale.shape, strict=True)):

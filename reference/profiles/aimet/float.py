@@ -65,10 +65,18 @@ def float_scale(
     unsigned_zero: bool = False,
     dtype: str | None = None,
 ) -> Array:
-    """The scale, float32, at which ``maxval`` (float32, any shape) becomes the format's largest number.
+    """The scale, float32, at which ``maxval`` becomes the format's largest number.
 
     aimet-torch 2.42 raises two to a difference of float32 logarithms: for ``maxval`` from 2^-15 to 2^15, and all
     formats but bfloat16, within 2e-6 of this, relatively, and seldom exact.
+
+    Args:
+        maxval: in reals, float32 of any shape; its sign is not read.
+        exponent_bits: as in ``float_quantize_dequantize``, and so the rest.
+        mantissa_bits: width of the mantissa.
+        finite: no infinities.
+        unsigned_zero: no -0.
+        dtype: the format's name.
 
     Raises:
         ValueError, RuntimeError: no such format.
@@ -89,9 +97,14 @@ def float_scale(
     source=_SOURCE + ": equations for exponent and mantissa bits",
 )
 def float_cast(tensor: Array, exponent_bits: int, mantissa_bits: int) -> Array:
-    """``tensor`` (float32, any shape) with ``mantissa_bits`` after its leading bit, limited to max; zeros and NaN stay.
+    """``tensor`` with ``mantissa_bits`` after its leading bit, limited to max; zeros and NaN stay.
 
     The bias is an integer, and so the floor leaves it: s is the unit of the last bit kept, however small x is.
+
+    Args:
+        tensor: float32 of any shape; the result has both.
+        exponent_bits: width of the exponent, which sets max alone.
+        mantissa_bits: width of the mantissa.
     """
     largest = np.ldexp(np.float32(2 - np.ldexp(1.0, -mantissa_bits)), (2**exponent_bits - 1) // 2)
     clamped = np.where(tensor < -largest, -largest, np.where(tensor > largest, largest, tensor))
@@ -130,12 +143,21 @@ def float_quantize_dequantize(
 ) -> Array:
     """``tensor`` on the format's numbers times ``scale``, in its shape and dtype.
 
-    The format is a ``dtype`` of torch or its widths; ``finite`` formats have no infinities, ``unsigned_zero`` ones no
-    -0. ``scale`` is float32, real per number, and broadcasts to ``tensor`` or has ``block_size`` as in ``quantize``.
+    Args:
+        tensor: float32, float64, float16 or bfloat16.
+        scale: real per number, float32; broadcasts to ``tensor``, or has one entry per block.
+        exponent_bits: width of the exponent, with ``mantissa_bits``.
+        mantissa_bits: width of the mantissa, with ``exponent_bits``.
+        finite: the format has no infinities.
+        unsigned_zero: the format has no -0.
+        dtype: one of torch's in place of the widths: float16, bfloat16, float8_e4m3fn, float8_e4m3fnuz, float8_e5m2 or
+            float8_e5m2fnuz; the two flags are then not read.
+        block_size: elements per block, as in ``quantize``.
 
     Raises:
         ValueError: both or neither way to name the format, or no such dtype.
         RuntimeError: a finite or unsigned-zero format that torch lacks; shapes or blocks that do not fit.
+        IndexError: ``scale`` has more dimensions than ``tensor`` (with ``block_size``).
     """
     f = _format(exponent_bits, mantissa_bits, finite, unsigned_zero, dtype)
     aligned, _, blocks = aligned_blocks(tensor.shape, scale, scale, block_size)

@@ -46,7 +46,15 @@ def quantize_gradient(
 ) -> tuple[Array, Array, Array]:
     """Gradients of ``quantize`` with respect to tensor, scale and offset, each of its shape and dtype.
 
-    ``gradient`` has the shape and dtype of ``tensor``; the other arguments and errors are those of ``quantize``.
+    Args:
+        tensor: as in ``quantize``, and so the next four, ``block_size`` and the errors.
+        scale: real per code.
+        offset: in codes.
+        qmin: the lowest code.
+        qmax: the highest code.
+        gradient: of the result, of the shape and dtype of ``tensor``.
+        block_size: elements per block.
+        quotient_in_input_dtype: whether the last x / s is rounded to the dtype of ``tensor``.
     """
     quantize(tensor, scale, offset, qmin=qmin, qmax=qmax, block_size=block_size)  # its errors
     t = internal_dtype(tensor.dtype, Grid(qmin, qmax))
@@ -84,7 +92,13 @@ def quantize_gradient_2_42(
 def dequantize_gradient(
     tensor: Array, scale: Array, offset: Array, gradient: Array, block_size: BlockSize | None = None
 ) -> tuple[Array, Array, Array]:
-    """Gradients of ``dequantize`` with respect to tensor, scale and offset, each of its shape and dtype."""
+    """Gradients of ``dequantize`` with respect to tensor, scale and offset, each of its shape and dtype.
+
+    ``gradient``, of the result, has the shape and dtype of ``tensor``, floats; the rest as in ``dequantize``.
+
+    Raises:
+        RuntimeError, IndexError: shapes or blocks that do not fit, as in ``dequantize``.
+    """
     q, s, o, g = _wide(tensor, scale, offset, gradient, block_size, tensor.dtype)
     d_scale = _collected(g * (q + o), tensor.shape, scale, block_size)
     d_offset = _collected(g * s, tensor.shape, offset, block_size)
@@ -107,6 +121,21 @@ def quantize_dequantize_gradient(
     """Gradients of ``quantize_dequantize`` with respect to tensor, scale and offset, each of its shape and dtype.
 
     Where the code is clipped the value is (end + offset + shift) * scale, and so the scale's gradient has the shift.
+
+    Args:
+        tensor: as in ``quantize_dequantize``, and so the next four and ``block_size``.
+        scale: real per code.
+        offset: in codes.
+        qmin: the lowest code.
+        qmax: the highest code.
+        gradient: of the result, of the shape and dtype of ``tensor``.
+        block_size: elements per block.
+        zero_point_shift: in codes; moves every real of the grid.
+        shift_where_clipped: whether the scale's gradient has the shift where the code is clipped.
+
+    Raises:
+        ValueError: ``qmin`` above ``qmax``.
+        RuntimeError, IndexError: shapes or blocks that do not fit, as in ``quantize``.
     """
     t = internal_dtype(tensor.dtype, Grid(qmin, qmax))
     x, s, o, g = _wide(tensor, scale, offset, gradient, block_size, t)
@@ -158,10 +187,22 @@ def range_gradient(
     scale_gradient: Array,
     offset_gradient: Array,
 ) -> tuple[Array, Array]:
-    """Gradients with respect to ``min`` and ``max`` (float32, one shape) from those of the scale and offset they give.
+    """Gradients with respect to ``min`` and ``max`` from those of the scale and offset they give.
 
     The smallest scale stops the scale's, strictly below it; the offset's stops where the offset is clamped to keep
     zero in the range, and a symmetric quantizer's offset has none.
+
+    Args:
+        min: float32, in reals, any shape.
+        max: likewise, of the same shape.
+        qmin: the lowest code.
+        qmax: the highest code, above ``qmin``.
+        symmetric: the offset does not depend on ``min``.
+        scale_gradient: float32 of the shape of ``min``.
+        offset_gradient: likewise; not read if symmetric.
+
+    Returns:
+        The gradients of ``min`` and of ``max``, float32 of their shape.
     """
     n, smallest = np.float32(qmax - qmin), np.float32(np.minimum(2.0**-23, 0.01 / (qmax - qmin)))
     width = (max - min) / n

@@ -43,6 +43,13 @@ def histogram(
     bins at the ends, NaN nowhere. A later batch widens the range, by ``growth_limit`` / 2 times the first at either
     end at most, and moves the counts into the new bins, those of a bin that is cut in proportion.
 
+    Args:
+        batches: floats, in reals, of shapes that ``shape`` fits.
+        shape: of the parameters, as in ``grouped``.
+        num_bins: bins per parameter.
+        growth_limit: 1 or more; without it there is no limit.
+        block_size: elements per block, as in ``grouped``.
+
     Raises:
         ValueError: ``num_bins`` is below 1; ``grouped``'s.
         RuntimeError: no batch, no finite value, a range beyond float32, a growth limit below 1; ``grouped``'s.

@@ -26,9 +26,16 @@ def lpbq_scale(
 ) -> dict[str, Array]:
     """The scales of a symmetric grouped quantizer, float32.
 
-    ``min`` and ``max`` (float32) have one entry per block; ``block_grouping`` counts the blocks of a group along each
-    dimension, -1 all of them, by default 1. ``scale`` and ``per_block_int_scale`` have the shape of ``min``,
-    ``per_channel_scale`` one entry per group.
+    Args:
+        min: in reals, float32, one entry per block.
+        max: likewise, of the same shape.
+        bitwidth: width of the codes.
+        decompressed_bw: width of the codes in terms of the scale of their group, ``bitwidth`` or more.
+        block_grouping: blocks of a group along each dimension, -1 all of them; by default 1.
+
+    Returns:
+        ``scale`` (real per code) and ``per_block_int_scale`` (whole numbers) of the shape of ``min``, and
+        ``per_channel_scale``, one entry per group.
 
     Raises:
         RuntimeError: ``decompressed_bw`` below ``bitwidth``; a grouping of other length, or that does not divide.

@@ -25,8 +25,15 @@ def _dtype(qmin: int, qmax: int) -> str | None:
 def quantized_repr(tensor: Array, qmin: int, qmax: int) -> tuple[str, Array]:
     """The codes of a quantized tensor as integers, and their dtype: the encoding's, the first that holds its grid.
 
-    ``tensor`` is a float array of codes in [qmin, qmax], of any shape. A code of -0.0 is 0; a fraction, which an offset
-    may leave, is cut off.
+    A code of -0.0 is 0; a fraction, which an offset may leave, is cut off.
+
+    Args:
+        tensor: codes in [qmin, qmax], floats of any shape.
+        qmin: the lowest code.
+        qmax: the highest code.
+
+    Returns:
+        The dtype's name (uint8, int8, int16 or int32), and the codes.
 
     Raises:
         ValueError: no dtype holds the grid.
@@ -64,7 +71,7 @@ def represented(
     """Of the dequantized tensor that ``tensor`` becomes: its codes, int64, and the values of those, ``tensor.dtype``.
 
     A tensor that was quantized or dequantized represents the same data afterwards: the codes are those of ``quantize``
-    and the values those of ``quantize_dequantize``. Arguments and errors are those of the two.
+    and the values those of ``quantize_dequantize``. Arguments and errors as in ``quantize``.
     """
     codes = quantize(tensor, scale, offset, qmin=qmin, qmax=qmax, block_size=block_size)
     values = quantize_dequantize(tensor, scale, offset, qmin=qmin, qmax=qmax, block_size=block_size)

@@ -269,7 +269,7 @@ def described_amax(inputs: Array, **kwargs: Any) -> Array:
         **kwargs: as in ``ScaledQuantDescriptor``, and so the errors.
 
     Returns:
-        In reals, times ``scale_amax``; the descriptor's in the shape it has there, that of inputs as of ``reduce_amax``.
+        In reals, times ``scale_amax``; the descriptor's in the shape that it has, another in that of ``reduce_amax``.
 
     Raises:
         ValueError: an ``axis`` outside [-rank, rank).

@@ -130,7 +130,8 @@ def tensor_quant(
 
     Returns:
         Codes, floats of the shape of ``inputs`` and the dtype that it and ``amax`` promote to, float16 where ``inputs``
-        is; and the scale, codes per real, in the dtype of ``inputs`` and the shape of ``amax``.
+        is; an ``amax`` without dimensions widens nothing. And the scale, codes per real, in the dtype of ``inputs`` and
+        the shape of ``amax``.
 
     Raises:
         AttributeError: ``amax`` is no array.
