@@ -4,6 +4,7 @@ import argparse
 import shlex
 import sys
 from collections.abc import Iterable, Sequence
+from importlib import metadata
 from importlib.resources import files
 from pathlib import Path
 
@@ -34,6 +35,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser("halfeven", description=__doc__, allow_abbrev=False, epilog=_AFTER)
+    parser.add_argument("--version", action="version", version=f"halfeven {metadata.version('halfeven')}")
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
     run = commands.add_parser("run", help="try backends against their profiles, and write a report", allow_abbrev=False)
     run.add_argument("backends", nargs="*", metavar="BACKEND", help="names, groups or pkg.mod:attr (default: default)")

@@ -35,9 +35,9 @@ def compare_codes(expected: Array, actual: Array) -> Comparison:
     """
     if _same_bytes(expected, actual):
         return Comparison(actual.size, np.empty(0, np.int64), 0, "code steps")
-    e, a = expected.ravel().astype(np.float64), actual.ravel().astype(np.float64)
-    where = np.flatnonzero(~((e == a) | (np.isnan(e) & np.isnan(a))))
-    with np.errstate(invalid="ignore"):
+    with np.errstate(invalid="ignore"):  # a signalling NaN, of memory never written, warns when it is cast
+        e, a = expected.ravel().astype(np.float64), actual.ravel().astype(np.float64)
+        where = np.flatnonzero(~((e == a) | (np.isnan(e) & np.isnan(a))))
         gaps = np.abs(e[where] - a[where])
     finite = gaps[np.isfinite(gaps)]
     largest = int(finite.max()) if finite.size else 0
