@@ -1,6 +1,7 @@
 """The command ``halfeven``: run, list, diff. Exit status: 0 conforms, 1 differs, 2 usage or nothing ran."""
 
 import argparse
+import os
 import shlex
 import sys
 from collections.abc import Iterable, Sequence
@@ -29,6 +30,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
                 return _list(options)
             case _:
                 return _diff(options)
+    except BrokenPipeError:  # who reads, such as head, has seen enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return CONFORMS
     except (ValueError, TypeError, OSError) as error:
         return _usage(str(error))
 
@@ -49,8 +53,9 @@ def _parser() -> argparse.ArgumentParser:
     )
     run.add_argument("--resume", action="store_true", help="take up an interrupted run in --out")
     lists = commands.add_parser("list", help="show what there is", allow_abbrev=False)
-    lists.add_argument("what", metavar="WHAT", help="backends, profiles, formulas or requirements")
-    lists.add_argument("--profile", help="the requirements of this profile only")
+    lists.add_argument("what", metavar="WHAT", help="backends, profiles, formulas, requirements or documents")
+    lists.add_argument("names", nargs="*", metavar="FORMULA", help="with formulas: these alone, with all they say")
+    lists.add_argument("--profile", help="what speaks of this profile only")
     diff = commands.add_parser("diff", help="compare two reports; status 1 on a regression", allow_abbrev=False)
     diff.add_argument("base", type=Path)
     diff.add_argument("head", type=Path)
@@ -115,42 +120,107 @@ def _check_backends(backends: list[str], profile: str | None) -> None:
 def _list(options: argparse.Namespace) -> int:
     from tabulate import tabulate
 
-    from halfeven.conformance.backends.registry import describe
-    from halfeven.conformance.requirements import requirements
-    from halfeven.reference.catalogue import FORMULAS
     from halfeven.reference.profiles import PROFILES
 
-    _among("WHAT", options.what, ("backends", "profiles", "formulas", "requirements"))
+    _among("WHAT", options.what, _LISTS)
     if options.profile is not None:
         _among("profile", options.profile, PROFILES)
-    wanted = [p for p in PROFILES.values() if options.profile in {None, p.name}]
-    match options.what:
-        case "backends":
-            rows = [r for r in describe() if options.profile in {None, r["profile"]}]
-        case "profiles":
-            rows = [{"profile": p.name, "operations": ", ".join(p.numpy), "computes": p.title} for p in wanted]
-        case "formulas":
-            rows = [
-                {"formula": f.id, "basis": f.basis.name, "source": f.source, "equation": f.equation}
-                for f in FORMULAS.values()
-                if options.profile is None or f.id in {r.formula for r in requirements(options.profile)}
-            ]
-        case _:
-            bases = [p.name for p in wanted if "@" not in p.name or options.profile]
-            found = [r for name in bases for r in requirements(name)]
-            rows = [
-                {
-                    "requirement": r.id,
-                    "basis": r.basis,
-                    "text": r.text,
-                    "formula": r.formula,
-                    "checks": ", ".join(r.checks),
-                }
-                for r in found
-            ]
-    widths = [{"text": 70, "source": 50, "equation": 70}.get(key) for key in rows[0]] if rows else None
+    if options.names:
+        return _describe(options.what, options.names)
+    rows = _LISTS[options.what](options.profile)
+    widths = [{"text": 60, "says": 60, "source": 50, "equation": 70}.get(key, 70) for key in rows[0]] if rows else None
     print(tabulate(rows, headers="keys", maxcolwidths=widths, disable_numparse=True))
     return CONFORMS
+
+
+def _describe(what: str, names: list[str]) -> int:
+    """A formula's equation and source, and how its function is called."""
+    import inspect
+
+    from halfeven.reference.catalogue import FORMULAS
+
+    if what != "formulas":
+        return _usage(f"{names[0]} is not accepted: only formulas are listed by name")
+    for name in names:
+        _among("FORMULA", name, FORMULAS)
+        f = FORMULAS[name]
+        arguments = ", ".join(
+            p.name if p.default is p.empty else f"{p.name}={p.default!r}"
+            for p in inspect.signature(f.function).parameters.values()
+        )
+        print(f"{f.id}({arguments})\n\n    {f.equation}\n    {f.source} ({f.basis.name})\n")
+        print(f"{inspect.getdoc(f.function)}\n")
+    return CONFORMS
+
+
+def _backends(profile: str | None) -> list[dict[str, str]]:
+    from halfeven.conformance.backends.registry import describe
+
+    return [r for r in describe() if profile in {None, r["profile"]}]
+
+
+def _profiles(profile: str | None) -> list[dict[str, str]]:
+    from halfeven.reference.profiles import PROFILES
+
+    wanted = [p for p in PROFILES.values() if profile in {None, p.name}]
+    return [{"profile": p.name, "operations": ", ".join(p.numpy), "computes": p.title} for p in wanted]
+
+
+def _formulas(profile: str | None) -> list[dict[str, str]]:
+    from halfeven.conformance.requirements import requirements
+    from halfeven.reference.catalogue import FORMULAS
+
+    wanted = None if profile is None else {r.formula for r in requirements(profile)}
+    return [
+        {"formula": f.id, "basis": f.basis.name, "source": f.source, "equation": f.equation}
+        for f in FORMULAS.values()
+        if wanted is None or f.id.split("@")[0] in wanted
+    ]
+
+
+def _requirements(profile: str | None) -> list[dict[str, str]]:
+    from halfeven.conformance.requirements import requirements
+    from halfeven.reference.profiles import PROFILES
+
+    names = [n for n in PROFILES if "@" not in n] if profile is None else [profile]
+    return [
+        {
+            "requirement": r.id,
+            "basis": r.basis,
+            "text": r.text,
+            "formula": r.formula,
+            "checks": ", ".join(r.checks),
+            "kills": str(len(r.kills)),
+        }
+        for name in names
+        for r in requirements(name)
+    ]
+
+
+def _documents(profile: str | None) -> list[dict[str, str]]:
+    """Every sentence of the documents: what tries it, or why nothing does."""
+    from halfeven.conformance.requirements.coverage import documents
+
+    return [
+        {
+            "document": d.name,
+            "place": s.place,
+            "says": s.says,
+            "requirements": ", ".join(s.requirements) or f"not testable: {s.not_testable}",
+        }
+        for d in documents()
+        for s in d.sentences
+        if profile is None or any(r.startswith(f"{profile}/") for r in s.requirements)
+    ]
+
+
+_LISTS = {
+    "backends": _backends,
+    "profiles": _profiles,
+    "formulas": _formulas,
+    "requirements": _requirements,
+    "documents": _documents,
+}
 
 
 def _diff(options: argparse.Namespace) -> int:

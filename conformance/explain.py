@@ -98,7 +98,8 @@ def _named(profile: Profile) -> Iterator[tuple[str, EvaluationModel]]:
     """The models of the other profiles, the same system's first, with the parameters as this one hands them over."""
     system = _system(profile.name)
     for other in sorted(PROFILES.values(), key=lambda p: (_system(p.name) != system, "@" not in p.name, p.name)):
-        if other.name != profile.name and other.parameters[0] == profile.parameters[0]:
+        own = other.numpy and ("@" not in other.name or other.model != PROFILES[_system(other.name)].model)
+        if own and other.name != profile.name and other.parameters[0] == profile.parameters[0]:
             model = replace(other.model, sign=profile.model.sign)
             if model != profile.model:
                 yield other.name, model

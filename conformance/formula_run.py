@@ -1,24 +1,20 @@
 """Carrying out one item for a documented function: its calls are made, compared, and the difference named."""
 
-import inspect
 import time
-from collections.abc import Callable
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from halfeven.conformance.backends.protocol import Unsupported
 from halfeven.conformance.calls import CALLS, Arguments
-from halfeven.conformance.environment import flushes_to_zero
 from halfeven.conformance.formulas import Answer, Difference, answer, ask, differences
 from halfeven.conformance.plan import Item
 from halfeven.conformance.quote import quote
 from halfeven.conformance.report.model import OutcomeName, Result, Witness
 from halfeven.conformance.witness import array_source, tensor_source
 from halfeven.reference.catalogue import FORMULAS, Formula
-
-Array = npt.NDArray[Any]
 
 __all__ = ["formula_of", "run_formula", "versions"]
 
@@ -32,7 +28,12 @@ class _Evidence:
     asked: list[tuple[Arguments, Answer]] = field(default_factory=list)
     failing: list[tuple[Arguments, Answer, Answer, Difference]] = field(default_factory=list)
     points: int = 0
-    refused: int = 0
+    refused: list[str] = field(default_factory=list)
+
+    @property
+    def smallest(self) -> tuple[Arguments, Answer, Answer, Difference]:
+        """The call that parts with the fewest numbers in it: the one to show."""
+        return min(self.failing, key=lambda f: _size(f[0]))
 
 
 def formula_of(formula: str, profile: str) -> Formula:
@@ -69,7 +70,7 @@ def run_formula(item: Item) -> Result:
         unit=unit,
         cause=cause,
         detail=detail,
-        witness=_witness(item, claimed, evidence) if shown else None,
+        witness=_witness(item, evidence) if shown else None,
         seconds=round(time.perf_counter() - start, 4),
     )
 
@@ -78,13 +79,12 @@ def _gather(item: Item, claimed: Formula) -> _Evidence:
     found = _Evidence()
     function = item.backend.functions[item.requirement.formula]
     for arguments in CALLS[item.requirement.formula, item.check].build():
-        actual = ask(function, arguments, item.backend.array)
-        if flushes_to_zero():
-            actual = Answer({}, ("FlushToZero",), "flush-to-zero was on after the call")
-        if actual is None:
-            found.refused += 1
+        expected = answer(claimed.function, arguments)  # before the call, which may change how the process computes
+        try:
+            actual = ask(function, arguments, item.backend.array)
+        except Unsupported as reason:
+            found.refused.append(str(reason))
             continue
-        expected = answer(claimed.function, arguments)
         difference = differences(expected, actual)
         found.asked.append((arguments, actual))
         found.points += difference.points
@@ -94,7 +94,7 @@ def _gather(item: Item, claimed: Formula) -> _Evidence:
 
 
 def _judge(item: Item, claimed: Formula, evidence: _Evidence) -> tuple[OutcomeName, str, str]:
-    left = f"{evidence.refused} calls are not offered" if evidence.refused else ""
+    left = f"not offered: {len(evidence.refused)} calls, such as: {evidence.refused[0]}" if evidence.refused else ""
     if not evidence.points:
         return "not run", "", left or "nothing was compared"
     if item.requirement.basis == "silent":
@@ -102,16 +102,18 @@ def _judge(item: Item, claimed: Formula, evidence: _Evidence) -> tuple[OutcomeNa
         return "implementation-defined", "", "; ".join(seen) or f"as {claimed.id}"
     if not evidence.failing:
         return "exact", "", left
-    own = item.backend.name.rpartition(".")[2]  # a version named for the backend's own library goes first
-    for other in sorted(versions(item.requirement.formula), key=lambda f: f"@{own}" not in f.id):
+    smallest = evidence.smallest
+    # A version named for the backend, or its library, goes first.
+    own = (f"@{item.backend.name.rpartition('.')[2]}", f"@{item.backend.library}-")
+    for other in sorted(versions(item.requirement.formula), key=lambda f: not any(o in f.id for o in own)):
         if other is not claimed and all(
             not differences(answer(other.function, a), given).differing for a, given in evidence.asked
         ):
-            return "explained", f"as {other.id}: {_first_line(other.function)}", left
+            return "explained", f"as {other.id}: {smallest[3].words}", left
     raised = [f for f in evidence.failing if f[2].raised and not f[1].raised]
     if len(raised) == len(evidence.failing):
-        return "crashed", raised[0][3].words, f"{raised[0][2].raised[0]}: {raised[0][2].message}"
-    return "differs", evidence.failing[0][3].words, left
+        return "crashed", smallest[3].words, f"{smallest[2].raised[0]}: {smallest[2].message}"
+    return "differs", smallest[3].words, left
 
 
 def _largest(evidence: _Evidence) -> tuple[int, str]:
@@ -121,14 +123,14 @@ def _largest(evidence: _Evidence) -> tuple[int, str]:
     return max((f[3].steps for f in evidence.failing if f[3].unit == unit), default=0), unit
 
 
-def _first_line(function: Callable[..., Any]) -> str:
-    return (inspect.getdoc(function) or "").split("\n", maxsplit=1)[0].replace("``", "").rstrip(".")
-
-
-def _witness(item: Item, claimed: Formula, evidence: _Evidence) -> Witness:
+def _witness(item: Item, evidence: _Evidence) -> Witness:
     """The smallest call that parts."""
-    arguments, expected, actual, difference = min(evidence.failing, key=lambda f: _size(f[0]))
-    again = ask(item.backend.functions[item.requirement.formula], arguments, item.backend.array)
+    arguments, expected, actual, difference = evidence.smallest
+    try:
+        again = ask(item.backend.functions[item.requirement.formula], arguments, item.backend.array)
+        reproduced = bool(differences(expected, again).differing)
+    except Unsupported:
+        reproduced = False
     wanted, got = (_said(a, difference.leaf) for a in (expected, actual))
     return Witness(
         x=", ".join(f"{name}={_short(value)}" for name, value in arguments.items()),
@@ -138,24 +140,38 @@ def _witness(item: Item, claimed: Formula, evidence: _Evidence) -> Witness:
         actual=got,
         where=difference.words,
         script=_script(item, arguments, wanted, actual, difference.leaf),
-        reproduced=again is not None and bool(differences(answer(claimed.function, arguments), again).differing),
+        reproduced=reproduced,
     )
 
 
-def _size(arguments: Arguments) -> int:
-    return sum(v.size if isinstance(v, np.ndarray) else 1 for v in arguments.values())
+def _size(value: Any) -> int:
+    """The numbers in an argument, or in all of a call's."""
+    if isinstance(value, Mapping):
+        return sum(map(_size, value.values()))
+    if isinstance(value, tuple | list):
+        return sum(map(_size, value))
+    return value.size if isinstance(value, np.ndarray) else 1
 
 
 def _short(value: Any) -> str:
-    text = f"{value.tolist()} {value.dtype}" if isinstance(value, np.ndarray) else repr(value)
+    if isinstance(value, np.ndarray):
+        small = value  # numbers of ml_dtypes have words of their own
+        if value.dtype.kind == "V":
+            small = value.astype(np.int64 if value.dtype.name.startswith(("int", "uint")) else np.float64)
+        text = f"{small.tolist()} {value.dtype}"
+    elif isinstance(value, tuple | list):
+        text = f"({', '.join(map(_short, value))})"
+    else:
+        text = repr(value)
     return text if len(text) <= _WORDS else f"{text[:_WORDS]} ..."
 
 
 def _said(found: Answer, leaf: str) -> str:
     if found.raised:
         return found.raised[0]
-    value = found.leaves.get(leaf, found.leaves)
-    return _short(value)
+    if leaf in found.leaves:
+        return _short(found.leaves[leaf])
+    return ", ".join(f"{name} = {_short(value)}" for name, value in found.leaves.items())
 
 
 def _script(item: Item, arguments: Arguments, wanted: str, actual: Answer, leaf: str) -> str:
@@ -164,21 +180,21 @@ def _script(item: Item, arguments: Arguments, wanted: str, actual: Answer, leaf:
     if quoted is None:
         return ""
     source, name = quoted
-    torch = item.backend.array == "torch"
+    tensors = item.backend.array == "torch"
     future, _, rest = source.partition("\n")
     lines = [future, *([item.backend.prelude] if item.backend.prelude else [])]
-    lines += ["import ml_dtypes", "import numpy as np", *(["import torch"] if torch else []), rest]
-    passed = ", ".join(f"{key}={_source(value, torch=torch)}" for key, value in arguments.items())
+    lines += ["import ml_dtypes", "import numpy as np", *(["import torch"] if tensors else []), rest]
+    passed = ", ".join(f"{key}={_source(value, tensors=tensors)}" for key, value in arguments.items())
     is_array = isinstance(actual.leaves.get(leaf), np.ndarray)
-    shown = f"{leaf}.tolist(), {leaf}.dtype" if is_array else leaf or "result"
+    shown = f"{leaf}.tolist(), {leaf}.dtype" if is_array else f"repr({leaf or 'result'})"
     lines += [f"result = {name}({passed})", f"print({shown})  # expected {' '.join(wanted.split())}"]
     return "\n".join(lines)
 
 
-def _source(value: Any, *, torch: bool) -> str:
+def _source(value: Any, *, tensors: bool) -> str:
     if isinstance(value, np.ndarray):
-        return tensor_source(array_source(value), value) if torch else array_source(value)
+        return tensor_source(array_source(value), value) if tensors else array_source(value)
     if isinstance(value, tuple | list):
-        inner = "".join(f"{_source(v, torch=torch)}, " for v in value)
+        inner = "".join(f"{_source(v, tensors=tensors)}, " for v in value)
         return f"({inner})" if isinstance(value, tuple) else f"[{inner}]"
     return repr(value)

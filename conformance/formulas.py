@@ -3,6 +3,7 @@
 An answer is an array, a number, a word, or a tuple or dict of those; or the type of the error that was raised.
 """
 
+import ctypes
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -15,6 +16,7 @@ from halfeven.conformance.arrays import from_backend, to_torch
 from halfeven.conformance.backends.protocol import ArrayKind, Unsupported
 from halfeven.conformance.calls import Arguments
 from halfeven.conformance.compare import Comparison, compare_codes, compare_reals
+from halfeven.conformance.environment import flushes_to_zero, rounds_to_nearest
 
 Array = npt.NDArray[Any]
 
@@ -56,25 +58,31 @@ def answer(function: Callable[..., Any], arguments: Arguments) -> Answer:
     return _answer(function, {name: _copied(value) for name, value in arguments.items()})
 
 
-def ask(function: Callable[..., Any], arguments: Arguments, array: ArrayKind = "torch") -> Answer | None:
-    """The answer of a backend's function; None where it does not offer the call.
+def ask(function: Callable[..., Any], arguments: Arguments, array: ArrayKind = "torch") -> Answer:
+    """The answer of a backend's function.
 
-    A function that changes an argument in place is answered for with an error of its own.
+    One that changes an argument, or how the process computes, is answered for with an error of its own.
+
+    Raises:
+        Unsupported: the backend does not offer the call, or torch has no such tensor; the message is the reason.
     """
     held = {name: _copied(value) for name, value in arguments.items()}
-    given = {name: _handed(value) for name, value in held.items()} if array == "torch" else held
-    before = [a.tobytes() for a in _arrays(held)]
-    try:
-        found = _answer(function, given)
-    except Unsupported:
-        return None
-    if [a.tobytes() for a in _arrays(held)] != before:
+    given = {name: _handed(value) for name, value in held.items()} if array == "torch" else dict(held)
+    before = _state([held, given])
+    found = _answer(function, given)
+    if flushes_to_zero():  # the reference must not lose its subnormals to what a backend has switched on
+        torch.set_flush_denormal(False)
+        return Answer({}, ("ChangedProcess",), "flush-to-zero was on after the call")
+    if not rounds_to_nearest():
+        ctypes.CDLL(None).fesetround(0)  # to nearest, on every platform that has the function
+        return Answer({}, ("ChangedProcess",), "the rounding mode was another after the call")
+    if _state([held, given]) != before:
         return Answer({}, (_MUTATED,), "the call changed an argument in place")
     return found
 
 
 def differences(expected: Answer, actual: Answer) -> Difference:
-    """Compare two answers: floats by dtype, shape and bits, integers by value, errors by their type."""
+    """Compare two answers: arrays by dtype, shape and bits (any NaN is any NaN), errors by their type."""
     if expected.raised or actual.raised:
         if expected.raised and expected.raised[0] in actual.raised:
             return Difference(1)
@@ -109,9 +117,9 @@ def _leaves(name: str, value: Any) -> Iterator[tuple[str, Any]]:
         for i, inner in enumerate(value):
             yield from _leaves(f"{name}[{i}]", inner)
     elif isinstance(value, torch.Tensor):
-        yield name, from_backend(value)
+        yield name, np.array(from_backend(value))  # a copy: a later call may write into the same buffer
     elif isinstance(value, np.ndarray | np.generic):
-        yield name, np.asarray(value)
+        yield name, np.array(value)
     else:
         yield name, value
 
@@ -123,10 +131,9 @@ def _leaf(name: str, expected: Any, actual: Any) -> Difference:
     e, a = np.asarray(expected), np.asarray(actual)
     if e.shape != a.shape:
         return Difference(1, 1, words=f"{name}: shape {e.shape}, got {a.shape}", leaf=name)
-    floats = [_is_float(x) for x in (e, a)]
-    if floats[0] != floats[1] or (floats[0] and e.dtype != a.dtype):
+    if e.dtype != a.dtype:
         return Difference(max(e.size, 1), max(e.size, 1), words=f"{name}: {e.dtype}, got {a.dtype}", leaf=name)
-    comparison = compare_reals(e, a) if floats[0] else compare_codes(e, a)
+    comparison = compare_reals(e, a) if _is_float(e) else compare_codes(e, a)
     if not comparison.differing:
         return Difference(max(e.size, 1))
     i = int(comparison.where[0])
@@ -154,14 +161,23 @@ def _copied(value: Any) -> Any:
 
 
 def _handed(value: Any) -> Any:
-    if isinstance(value, np.ndarray):
-        return to_torch(value)
+    if isinstance(value, np.ndarray | np.generic):
+        try:
+            return to_torch(np.asarray(value))
+        except TypeError:  # such as int4
+            msg = f"torch has no tensor of {value.dtype}"
+            raise Unsupported(msg) from None
     return type(value)(map(_handed, value)) if isinstance(value, tuple | list) else value
 
 
-def _arrays(held: Mapping[str, Any] | tuple[Any, ...]) -> Iterator[Array]:
-    for value in held.values() if isinstance(held, Mapping) else held:
-        if isinstance(value, np.ndarray):
-            yield value
-        elif isinstance(value, tuple | list):
-            yield from _arrays(tuple(value))
+def _state(value: Any) -> Any:
+    """Everything about an argument that a call can change: its values, its shape, its strides, its length."""
+    if isinstance(value, Mapping):
+        return {name: _state(inner) for name, inner in value.items()}
+    if isinstance(value, tuple | list):
+        return [_state(inner) for inner in value]
+    if isinstance(value, torch.Tensor):
+        return value.dtype, tuple(value.shape), tuple(value.stride())
+    if isinstance(value, np.ndarray):
+        return value.dtype, value.shape, value.strides, value.tobytes()
+    return repr(value)

@@ -5,10 +5,8 @@ import traceback
 import warnings
 from dataclasses import asdict
 from functools import lru_cache
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import torch
 
 from halfeven.conformance.backends.protocol import Backend, Unsupported
@@ -22,8 +20,6 @@ from halfeven.conformance.report.model import OutcomeName, Result
 from halfeven.conformance.trial import Finding, Tier, Trial
 from halfeven.conformance.witness import witness
 from halfeven.reference.profiles import Profile
-
-Array = npt.NDArray[Any]
 
 __all__ = ["run"]
 

@@ -89,7 +89,6 @@ class Session:
         self.config.stash[SELECTED] = chosen + len(self.done)
 
     def _plan(self) -> Iterator[tuple[str, Item | None, str]]:
-
         option = self.config.getoption
         specs = dict.fromkeys(n for spec in option("halfeven_backend") for n in GROUPS.get(spec, (spec,)))
         for spec in specs:
@@ -187,7 +186,6 @@ class Session:
             terminalreporter.write_line(f"\nreport: {self.out / 'report.md'} (data: report.json)")
 
     def _report(self, *, complete: bool) -> Report:
-
         option = self.config.getoption
         defaults = {"library": "", "version": "", "device": "", "path": ""}
         results = [_result(r) for r in self.results]
@@ -206,12 +204,10 @@ class Session:
         )
 
     def _waivers(self, results: list[Result]) -> list[Result]:
-
         records = [(name, self.backends[name]["profile"], given) for name, given in self.waivers.items()]
         return [w for name, profile, given in records for w in unused_waivers(name, profile, given, results)]
 
     def _write(self, *, complete: bool) -> None:
-
         if self.out is None:
             return
         report = self._report(complete=complete)

@@ -1,6 +1,7 @@
 """The public entry points: ``check`` for one function, ``conformance_suite`` for one's own test file."""
 
 import difflib
+import inspect
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -12,6 +13,7 @@ from halfeven.conformance.report.model import CONFORMING, OutcomeName, Result, W
 from halfeven.conformance.requirements import requirements
 from halfeven.conformance.run import run
 from halfeven.conformance.trial import TIERS, Tier
+from halfeven.reference.catalogue import FORMULAS
 from halfeven.reference.profiles import PROFILES, Operation
 
 __all__ = ["Verdict", "check", "conformance_suite", "failure", "says_something", "unused_waivers"]
@@ -81,7 +83,7 @@ def check(
     is called with that function's arguments by keyword, and held to the requirements that speak of it.
 
     Raises:
-        TypeError: ``fn`` is no function, class or object with an operation.
+        TypeError: ``fn`` is no function, class or object with an operation, or does not take the formula's arguments.
         ValueError: an unknown profile, operation, formula, tier or array kind; the message lists what is accepted.
     """
     if tier not in TIERS:
@@ -106,8 +108,17 @@ def _of_formula(fn: Any, formula: str, profile: str | None, array: ArrayKind | N
         msg = f"formula={formula!r} is not accepted: give one of {', '.join(near)}"
         raise ValueError(msg)
     if profile is not None and profile not in speaking:
-        msg = f"profile={profile!r} is not accepted: {', '.join(dict.fromkeys(speaking))} speaks of {formula}"
+        fitting = ", ".join(dict.fromkeys(speaking))
+        msg = f"profile={profile!r} is not accepted with formula={formula!r}: give one of {fitting}"
         raise ValueError(msg)
+    wanted = inspect.signature(FORMULAS[formula].function).parameters
+    try:
+        inspect.signature(fn).bind(**dict.fromkeys(wanted))
+    except TypeError as error:
+        msg = f"fn={fn!r} is not accepted: {formula} is called by keyword, with {', '.join(wanted)} ({error})"
+        raise TypeError(msg) from None
+    except ValueError:
+        pass  # a builtin that tells no signature
     name = getattr(fn, "__name__", type(fn).__name__)
     return Backend(name, profile or speaking[0], functions={formula: fn}, array=array or "torch")
 
@@ -140,9 +151,8 @@ def conformance_suite(source: Any, *, profile: str | None = None, tier: Tier = "
 
 def says_something(results: Sequence[Result]) -> bool:
     """Whether a requirement that a document or a measurement settles was tried; smoke and layouts alone say little."""
-    settled = {
-        r.id for p in {r.profile for r in results} for r in requirements(p) if r.basis in {"documented", "measured"}
-    }
+    spoken = [r for p in {r.profile for r in results} for r in requirements(p)]
+    settled = {r.id for r in spoken if r.basis in {"documented", "measured"} or (r.called and r.basis == "expected")}
     return any(r.requirement in settled and r.outcome not in {"not run", "implementation-defined"} for r in results)
 
 

@@ -192,8 +192,8 @@ def array_source(a: Array) -> str:
     """Python that makes the array, floats by their bits."""
     if a.dtype.kind in "iub":
         return f"np.array({a.tolist()}, np.{a.dtype.name})"
-    unsigned = np.ascontiguousarray(a).view(f"uint{8 * a.dtype.itemsize}")
-    dtype = f"np.{a.dtype.name}" if a.dtype.kind == "f" else f"ml_dtypes.{a.dtype.name}"
+    unsigned = _bits(a)
+    dtype = f"np.{a.dtype.name}" if hasattr(np, a.dtype.name) else f"ml_dtypes.{a.dtype.name}"
     if _one_value(a):
         return f"np.full({a.shape}, {hex(int(unsigned.flat[0]))}, np.{unsigned.dtype.name}).view({dtype})"
     if not a.size:
@@ -212,6 +212,11 @@ def tensor_source(source: str, a: Array) -> str:
     return f"torch.from_numpy({source})"
 
 
+def _bits(a: Array) -> Array:
+    bits: Array = np.array(a, order="C").view(f"uint{8 * a.dtype.itemsize}")  # ascontiguousarray makes 0-d arrays 1-d
+    return bits
+
+
 def _one_value(a: Array) -> bool:
-    unsigned = np.ascontiguousarray(a).view(f"uint{8 * a.dtype.itemsize}")
+    unsigned = _bits(a)
     return a.size > 1 and bool((unsigned == unsigned.flat[0]).all())

@@ -176,7 +176,11 @@ def format_of(format: Named) -> FloatFormat:  # noqa: A002 - the documents' own 
             msg = f"format={format!r} is not accepted: give one of {tuple(FLOAT_FORMATS)}"
             raise ValueError(msg)
         case (e, m, bias, specials):
-            return FloatFormat(f"e{e}m{m}, bias {bias}, {specials}", e, m, bias, specials)
+            try:
+                return FloatFormat(f"e{e}m{m}, bias {bias}, {specials}", e, m, bias, specials)
+            except (TypeError, ValueError) as error:
+                msg = f"format={format!r}: {error}"
+                raise type(error)(msg) from None
     msg = f"format={format!r} is not accepted: give a name or (exponent_bits, mantissa_bits, bias, specials)"
     raise TypeError(msg)
 

@@ -7,11 +7,11 @@ from halfeven.conformance.backends.protocol import Backend
 
 __all__ = ["load"]
 
-_IMPORTS = {"modelopt": "modelopt.torch.quantization"}
+_IMPORTS = {"modelopt": "modelopt.torch.quantization", "torchao.pt2e": "torchao.quantization.pt2e"}
 
 
 def load(name: str) -> partial[Backend]:
-    """The backend ``name``, without operations; the library is imported first, so that its absence is said once."""
+    """The backend ``name``, without operations; a library that is an extra is imported first, and fails once."""
     if name in _IMPORTS:
         quiet_import(_IMPORTS[name])
     return partial(Backend)

@@ -105,6 +105,7 @@ REGISTRY: dict[str, Entry] = {
             "torchao_floatx",
             "torchao_mx",
             "torchao_nvfp4",
+            "torchao_releases",
         ),
     ),
     "torchao.pt2e": Entry(

@@ -41,6 +41,11 @@ def _code_dtype(grid: Grid) -> str:
     return storage(grid, _DTYPES, library="torchao")
 
 
+def _fake_name(module: Any) -> str:
+    """Fake quantize lost its public name after 0.11."""
+    return next(name for name in ("_fake_quantize_affine", "fake_quantize_affine") if hasattr(module, name))
+
+
 class _Primitives:
     """The functions, as the engine calls them."""
 
@@ -75,7 +80,7 @@ class _Primitives:
         self, x: Tensor, scale: Tensor, zero_point: Tensor, *, qmin: int, qmax: int, block_size: BlockSize | None = None
     ) -> Tensor:
         blocks, dtype = _blocks(block_size, tuple(x.shape)), getattr(torch, _code_dtype(Grid(qmin, qmax)))
-        function = self.module._fake_quantize_affine  # noqa: SLF001 - it has no other name
+        function = getattr(self.module, _fake_name(self.module))
         result: Tensor = function(x, blocks, scale, zero_point, dtype, qmin, qmax)
         return result
 
@@ -85,7 +90,7 @@ class _Primitives:
         call = {
             "quantize": f"quantize_affine(x, {tail})",
             "dequantize": f"dequantize_affine(q.to({code}), {tail}, output_dtype=torch.{c.dtype})",
-            "fake_quantize": f"_fake_quantize_affine(x, {tail})",
+            "fake_quantize": f"{_fake_name(self.module)}(x, {tail})",
         }
         package = _MODULE.rpartition(".")[0]
         return f"import torch\nfrom {package} import quant_primitives", f"quant_primitives.{call[c.operation]}"

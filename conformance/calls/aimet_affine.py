@@ -148,6 +148,10 @@ def working_dtype(formula: str) -> Iterator[Arguments]:
     narrow = {"tensor": _ramp((9,)).astype(np.float16) * np.float16(300), "scale": scalar(1), "offset": scalar(0)}
     yield {**narrow, "qmin": 2046, "qmax": 2048}
     if formula == "aimet.quantize_dequantize":
+        # An offset of more digits than the working dtype has.
+        x = np.linspace(-2, 2, 9).astype(np.float16)
+        wide = {"tensor": x, "scale": scalar(0.1), "offset": scalar(1.7429097, DTYPES[1])}
+        yield from ({**wide, "qmin": -n, "qmax": n - 1} for n in (8, 128))
         yield {**narrow, "qmin": -70000, "qmax": -69990}
         yield {**narrow, "bitwidth": 24}
 

@@ -66,6 +66,8 @@ def _asymmetric() -> Iterator[Arguments]:
 def _symmetric() -> Iterator[Arguments]:
     for numbers, n in product(_RANGES, _STEPS[3:]):
         yield {"batches": _of(*numbers), "num_steps": n, "symmetric": True, "shape": ()}
+    for numbers in ((-3.04e-5, 0.0), (-3.04e-5, 1e-6), (-2.9e-5, 0.0), (-0.7, 0.3)):  # 127 steps below zero
+        yield {"batches": _of(*numbers), "num_steps": 253, "symmetric": True, "shape": ()}
 
 
 @calls("aimet.minmax_encodings", "two-bits")
@@ -87,6 +89,8 @@ def _zero_included() -> Iterator[Arguments]:
     for numbers, n in product(((0.5, 2.0), (-3.0, -1.0), (7.0,), (-7.0,), (0.0, 0.0, 1.0), (-1.0, 0.0)), (15, 255)):
         for symmetric in (False, True):
             yield {"batches": _of(*numbers), "num_steps": n, "symmetric": symmetric, "shape": ()}
+    for n in (15, 255):
+        yield {"batches": _of(-0.0, -0.0), "num_steps": n, "symmetric": False, "shape": ()}
 
 
 @calls("aimet.minmax_encodings", "narrow")

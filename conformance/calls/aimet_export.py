@@ -118,3 +118,22 @@ def lpbq() -> Iterator[Arguments]:
     yield from _in(VERSIONS, {**column, "per_channel_scale": channel.T, "block_grouping": (4, 1)})
     own = {**row, "per_block_int_scale": np.full((2, 4), 16, F32), "block_grouping": (1, 1)}
     yield from _in(VERSIONS, {**own, "per_channel_scale": k / F32.type(16)})
+
+
+@calls("aimet.lpbq_encoding_dict", "refusals")
+def lpbq_refusals() -> Iterator[Arguments]:
+    """Scales and integers that no grouped quantizer has."""
+    given = {
+        "bitwidth": 4,
+        "decompressed_bw": 8,
+        "block_size": (1, 3),
+        "block_grouping": (1, -1),
+        "input_shape": (1, 6),
+    }
+    whole = np.array([[16, 3]], F32)
+    for scale in (0, -1, np.inf, np.nan):
+        channel = np.array([[scale]], F32)
+        yield from _in(VERSIONS, {**given, "per_channel_scale": channel, "per_block_int_scale": whole})
+    for k in (0, np.nan):
+        integers = np.array([[16, k]], F32)
+        yield from _in(VERSIONS, {**given, "per_channel_scale": np.ones((1, 1), F32), "per_block_int_scale": integers})

@@ -25,6 +25,7 @@ TORCH = {
 }
 OTHERS = ((4, 3), (3, 2), (2, 3), (2, 1), (3, 4), (5, 3), (6, 5), (4, 1))
 QDQ = "aimet.float_quantize_dequantize"
+_NARROW = ((1, 2), (1, 0), (0, 3), (4, 0))  # widths of exponent and mantissa
 HALVES = (np.dtype(np.float16), np.dtype(ml_dtypes.bfloat16))
 
 
@@ -168,3 +169,10 @@ def refusals() -> Iterator[Arguments]:
     yield from ({**plain, "dtype": name} for name in ("float32", "float64", "int8"))
     yield {**plain, **_named((3, 2, True, False))}
     yield {**plain, **_named((4, 3, False, True))}
+    yield from ({**plain, **_named(bits)} for bits in _NARROW)
+
+
+@calls("aimet.float_cast", "refusals")
+def cast_refusals() -> Iterator[Arguments]:
+    """Widths that are too narrow."""
+    yield from ({"tensor": np.array([1.75], F32), **_named(bits)} for bits in _NARROW)

@@ -1,9 +1,10 @@
-"""Calls of AIMET's gradients: every side of every end, with sums that are exact in any order."""
+"""Calls of AIMET's gradients: every side of every end, sums that are exact in any order, and some that are not."""
 
 from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 import numpy.typing as npt
 
@@ -16,6 +17,17 @@ _Builder = Callable[[str], Iterator[Arguments]]
 __all__: list[str] = []
 
 QUANTIZERS = ("aimet.quantize_gradient", "aimet.quantize_dequantize_gradient")
+
+
+# Scale, offset and grid; two grids without zero.
+_GRIDS = (
+    (1, 0, (-8, 7)),
+    (0.1, 1, (0, 15)),
+    (3, -7, (-2, 1)),
+    (0.37, 0.5, (-100, 155)),
+    (1, 0, (1, 15)),
+    (1, 0, (-2, -1)),
+)
 
 
 def _both(name: str) -> Callable[[_Builder], _Builder]:
@@ -36,7 +48,7 @@ def _gradient(n: int, dtype: Any) -> Array:
 def elements(_: str) -> Iterator[Arguments]:
     """A scale and an offset for each element: nothing is summed, so that every contribution is seen."""
     for dtype in DTYPES:
-        for scale, offset, grid in ((1, 0, (-8, 7)), (0.1, 1, (0, 15)), (3, -7, (-2, 1)), (0.37, 0.5, (-100, 155))):
+        for scale, offset, grid in _GRIDS:
             x = boundaries(scale, np.array([*range(-10, 10), -101, 154, 155, 156]), dtype)
             s = np.full(x.shape, scale, F32 if dtype.itemsize < F32.itemsize else dtype)
             given = {"tensor": x, "scale": s, "offset": np.full_like(s, offset), "gradient": _gradient(x.size, dtype)}
@@ -75,6 +87,8 @@ def sums(_: str) -> Iterator[Arguments]:
     """Small numbers and powers of two, whose sums no order of addition rounds."""
     for dtype in DTYPES:
         yield from ({**c, "qmin": -4, "qmax": 3} for c in _summed(dtype))
+    for c in _summed(DTYPES[1]):  # gradients that float32 does not hold, and float64 adds exactly
+        yield {**c, "gradient": c["gradient"] * (1 + 2.0**-30), "qmin": -4, "qmax": 3}
 
 
 @calls("aimet.dequantize_gradient", "sums")
@@ -82,6 +96,46 @@ def dequantized_sums() -> Iterator[Arguments]:
     """The same for dequantize."""
     for dtype in DTYPES:
         yield from _summed(dtype)
+    yield from ({**c, "gradient": c["gradient"] * (1 + 2.0**-30)} for c in _summed(DTYPES[1]))
+
+
+def _cancelling(element: float) -> Iterator[Arguments]:
+    """One scale for gradients that cancel, overflow on the way, or leave a tie by less than float64 can tell."""
+    for dtype in DTYPES:
+        info = ml_dtypes.finfo(dtype)  # type: ignore[no-untyped-call]
+        large, largest = 2.0 ** int(info.maxexp - 2), float(info.max)
+        tie, less = float(info.eps) / 2, max(float(info.smallest_subnormal), 2.0**-140)
+        rows = ([large, 1, -large, 1], [largest, largest, -largest, 1], [largest, largest, 1, 0])
+        for row in (*rows, [1, tie, less, 0], [1, tie, -less, 0], [-1, -tie, 0, -less]):
+            x, s = np.full(4, element, dtype), scalar(1).astype(dtype)
+            yield {"tensor": x, "scale": s, "offset": 0 * s, "gradient": np.array(row, dtype)}
+
+
+@calls("aimet.quantize_gradient", "cancelling-sums")
+def cancelling() -> Iterator[Arguments]:
+    """Every element inside."""
+    yield from ({**c, "qmin": -2, "qmax": 1} for c in _cancelling(1))
+
+
+@calls("aimet.quantize_dequantize_gradient", "cancelling-sums")
+def cancelling_where_clipped() -> Iterator[Arguments]:
+    """Every element clipped, so that scale and offset both get the gradient itself."""
+    yield from ({**c, "qmin": -2, "qmax": 1} for c in _cancelling(99))
+
+
+@calls("aimet.dequantize_gradient", "cancelling-sums")
+def dequantized_cancelling() -> Iterator[Arguments]:
+    """The same for dequantize."""
+    yield from _cancelling(1)
+
+
+@_both("refusals")
+def refusals(_: str) -> Iterator[Arguments]:
+    """Ends in the other order, and scales that do not fit."""
+    for scale, block in ((scalar(1), None), (np.ones(3, F32), None), (np.ones(2, F32), (3,))):
+        x = np.ones(4, F32)
+        given = {"tensor": x, "scale": scale, "offset": 0 * scale, "gradient": x, "block_size": block}
+        yield {**given, "qmin": 0, "qmax": -1 if scale.ndim == 0 else 1}
 
 
 @calls("aimet.quantize_gradient", "scalar-scale")
@@ -137,6 +191,14 @@ def asymmetric_range() -> Iterator[Arguments]:
     for qmin, qmax in GRIDS:
         low, high = [-1, -0.3, 0, -5, 0.1, -3, 1, 2], [1, 2.7, 5, 0, 0.7, -1, -2, 0.5]
         yield _range(low, high, qmin=qmin, qmax=qmax, symmetric=False)
+        yield _range([-2.87, -1.65, -0.72, -0.3], [3, 2, 1, 0.7], qmin=qmin, qmax=qmax, symmetric=False)
+
+
+@calls("aimet.range_gradient", "refusals")
+def refused_range() -> Iterator[Arguments]:
+    """Grids of one code, and of none."""
+    for qmin, qmax in ((4, 4), (0, 0), (5, 4)):
+        yield from (_range([-1], [1], qmin=qmin, qmax=qmax, symmetric=symmetric) for symmetric in (True, False))
 
 
 @calls("aimet.range_gradient", "smallest-scale")
@@ -147,3 +209,5 @@ def smallest_scale() -> Iterator[Arguments]:
         high = [np.nextafter(smallest, F32.type(0)), smallest, np.nextafter(smallest, F32.type(1)), 0, 1e-30]
         for symmetric in (True, False):
             yield _range(np.zeros(5), high, qmin=qmin, qmax=qmax, symmetric=symmetric)
+    for half in (2**23, 2**31):  # the smallest scale is a hundredth of a step of one
+        yield _range([-0.1, -0.01, -1e-4], [0.2, 0.02, 1e-4], qmin=-half, qmax=half - 1, symmetric=True)

@@ -51,6 +51,13 @@ def _non_finite() -> Iterator[Arguments]:
         yield {"batches": (values((12,), 24), x), "shape": (), "num_bins": 8}
 
 
+@calls("aimet.histogram", "beyond-float32")
+def _beyond_float32() -> Iterator[Arguments]:
+    """Ranges that are finite, and are not when multiplied by the bins."""
+    for numbers, bins in (((-1e37, 1e37, 0, 3e36), 33), ((-1.6e38, 1.6e38, 0, 1e38, -1e38), 3), ((0, 3e38), 2)):
+        yield {"batches": (np.array(numbers, _F32),), "shape": (), "num_bins": bins}
+
+
 @calls("aimet.histogram", "shapes")
 def _shapes() -> Iterator[Arguments]:
     for shape, given in SHAPES:
@@ -252,6 +259,25 @@ def _sqnr_narrow() -> Iterator[Arguments]:
     for symmetric, n in product((False, True), (15, 255)):
         given = (values((9,), 71, scale=1e-7),)
         yield {"batches": given, "num_steps": n, "shape": (), "num_bins": 6, **_few(symmetric)}
+
+
+@calls("aimet.sqnr_encodings", "zero-included")
+def _sqnr_zero_included() -> Iterator[Arguments]:
+    """Batches on one side of zero, and of zeros alone."""
+    one_side = np.linspace(1, 1.5, 11, dtype=_F32)
+    for n, x in product((2, 15), (one_side, -one_side)):
+        yield {"batches": (x,), "num_steps": n, "shape": (), "num_bins": 8, **_few(symmetric=False)}
+    for n, symmetric in product((2, 15), (False, True)):
+        yield {"batches": (np.zeros(5, _F32),), "num_steps": n, "shape": (), "num_bins": 8, **_few(symmetric)}
+
+
+@calls("aimet.sqnr_encodings", "offsets")
+def _sqnr_offsets() -> Iterator[Arguments]:
+    """Offsets halfway between integers: observed, candidate and last; and more of them allowed than there are."""
+    for n, most, low, high in ((5, 4, -1.5, 1.5), (7, 4, -1.5, 1.5), (3, 8, -1.5, 5.5)):
+        x = np.linspace(low, high, 13, dtype=_F32)
+        call: Arguments = {"num_steps": n, "symmetric": False, "shape": (), "num_bins": 4, "offset_candidates": most}
+        yield {**call, "batches": (x,), "asymmetric_delta_candidates": 6}
 
 
 @calls("aimet.sqnr_encodings", "dtypes")

@@ -125,6 +125,30 @@ def _shapes() -> Iterator[Arguments]:
     yield {"scale": scale, "zero_point": np.array([[1], [-3]], F32), "bit_width": 8, "x": x}
 
 
+@calls("brevitas.IntQuant.to_int", "refused-widths")
+def _widths() -> Iterator[Arguments]:
+    for bits in (0, -1, -3):
+        for signed, narrow_range in _FLAGS:
+            x = np.array([1, -1, 0.3, -0.9, 0, _NAN], F32)
+            yield _asked(x, 0.5, 0.0, bits, signed=signed, narrow_range=narrow_range)
+
+
+def _misfits() -> Iterator[Arguments]:
+    for scale, zero_point in (((3,), ()), ((), (3,)), ((2, 3), ())):
+        parameters = {"scale": np.ones(scale, F32), "zero_point": np.zeros(zero_point, F32)}
+        yield {**parameters, "bit_width": 8, "x": np.ones(2, F32)}
+
+
+@calls("brevitas.IntQuant.to_int", "refused-shapes")
+def _refused_shapes() -> Iterator[Arguments]:
+    yield from _misfits()
+
+
+@calls("brevitas.IntQuant", "refused-shapes")
+def _refused_shapes_of_reals() -> Iterator[Arguments]:
+    yield from _misfits()
+
+
 @calls("brevitas.IntQuant", "example")
 def _example() -> Iterator[Arguments]:
     x = np.array([0.042, -0.053, 0.31, -0.44], F32)
@@ -203,6 +227,11 @@ def _thresholds() -> Iterator[Arguments]:
             for signed, narrow_range in _FLAGS:
                 flags = {"signed": signed, "narrow_range": narrow_range}
                 yield {"x": x, "threshold": _scalar(threshold), "bit_width": bit_width, **flags}
+    for threshold in (-1.0, -0.0, 0.0):
+        for signed, narrow_range in _FLAGS:
+            flags = {"signed": signed, "narrow_range": narrow_range}
+            yield {"x": x, "threshold": _scalar(threshold), "bit_width": 4, **flags}
+    yield {"x": x, "threshold": _scalar(1.0), "bit_width": 1, "signed": True, "narrow_range": True}
 
 
 def _zero_points(**given: Any) -> Iterator[Arguments]:

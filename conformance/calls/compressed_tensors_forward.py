@@ -16,6 +16,7 @@ __all__: list[str] = []
 
 _F32, _BF16 = np.dtype(np.float32), np.dtype(ml_dtypes.bfloat16)
 _FP4 = (0.25, 0.75, 1.25, 1.75, 2.5, 3.5, 5, 6, 7)
+_FP6 = (0.0625, 0.1875, 0.9375, 1.0625, 1.1875, 1.9375, 2.125, 3.875, 4.25, 4.75, 7.25, 7.5, 7.75, 9)
 _E4M3 = (1.0625, 1.1875, 17, 18, 440, 448, 464, 480, 2.0**-10, 3 * 2.0**-10, 2.0**-7)
 _BOTH = ("quantize", "fake_quantize")
 
@@ -57,7 +58,7 @@ def _integers() -> Iterator[Arguments]:
 def _floats() -> Iterator[Arguments]:
     for dtype in (_F32, _BF16):
         for scale in (1.0, 0.1, 0.375):
-            for num_bits, ties in ((4, _FP4), (8, _E4M3)):
+            for num_bits, ties in ((4, _FP4), (6, (0, *_FP6)), (8, _E4M3)):
                 yield {
                     "x": _x(ties, scale, dtype),
                     "scale": np.array([scale], dtype),

@@ -191,7 +191,7 @@ def _nan() -> Calls:
         yield from _encoded(_both(np.array([np.nan], dtype)), _E8M0)
 
 
-@calls(_ENCODE, "nan-without-code")
+@calls(_ENCODE, "refused-nan")
 def _nan_without_code() -> Calls:
     for name in (n for n in FLOAT_FORMATS if n not in _WITH_NAN):
         for dtype in _SOURCES:

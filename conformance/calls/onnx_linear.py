@@ -104,8 +104,7 @@ def _() -> Iterator[Arguments]:
     x = [0.25, 1000, 1 / 3, 2.5, -3e4, 65504, 0.15, 100.05]
     for dtype in ("float16", "bfloat16"):
         for opset in (19, 21, 25):
-            s, z = _a(0.1, dtype), _a(3, "uint8")
-            yield {"x": _a(x, dtype), "y_scale": s, "y_zero_point": z, "opset": opset}
+            yield {"x": _a(x, dtype), "y_scale": _a(0.1, dtype), "y_zero_point": _a(3, "uint8"), "opset": opset}
     for xt in ("float32", "float16", "bfloat16", "int32"):
         for st in ("float32", "float16", "bfloat16", "int32"):
             s, z = _a(0.1 if st != "int32" else 3, st), _a(3, "int8")
@@ -132,8 +131,10 @@ def _() -> Iterator[Arguments]:
             yield {"x": x, "y_scale": s, "y_zero_point": _a(1, "int8"), "opset": opset}
     for t in ("float16", "bfloat16"):
         odd = np.array([32785, 2**30 + 2**22 + 1, 2**24 + 2**16 + 1, 2**12 + 2 + 1, 2057], np.int32)
-        for scale in (512, 2.0**15 if t == "float16" else 2.0**20):
-            yield {"x": odd, "y_scale": _a(scale, t), "y_zero_point": _a(1, "uint16"), "opset": 23}
+        x = np.concatenate([odd, -odd])
+        for scale in (1, 512, 2.0**15 if t == "float16" else 2.0**20):
+            for zero in (1, 2**15):
+                yield {"x": x, "y_scale": _a(scale, t), "y_zero_point": _a(zero, "uint16"), "opset": 23}
 
 
 @calls("onnx.quantize_linear", "granularity")
@@ -254,7 +255,7 @@ def _() -> Iterator[Arguments]:
         yield at(opset, precision="float32")
 
 
-@calls("onnx.quantize_linear", "shapes")
+@calls("onnx.quantize_linear", "refused-shapes")
 def _() -> Iterator[Arguments]:
     def f(*shape: int) -> Array:
         return np.ones(shape, np.float32)
@@ -371,7 +372,13 @@ def _() -> Iterator[Arguments]:
     yield {"x": _a([1, 2], "int8"), "x_scale": _a(1, "float32"), "x_zero_point": _a(1, "uint8"), "opset": 21}
 
 
-@calls("onnx.dequantize_linear", "shapes")
+@calls("onnx.dequantize_linear", "block-size-of-one-scale")
+def _() -> Iterator[Arguments]:
+    x = np.arange(6, dtype=np.uint8).reshape(2, 3)
+    yield {"x": x, "x_scale": np.ones((), np.float32), "opset": 21, "block_size": 2}
+
+
+@calls("onnx.dequantize_linear", "refused-shapes")
 def _() -> Iterator[Arguments]:
     def f(*shape: int) -> Array:
         return np.ones(shape, np.float32)
@@ -386,7 +393,6 @@ def _() -> Iterator[Arguments]:
         (x, f(2, 2), {"block_size": 1}),
         (x, f(3, 1), {"block_size": 3}),
         (x, f(3, 1), {"block_size": -1}),
-        (x, f(), {"block_size": 2}),
     ]
     for value, s, more in bad:
         yield {"x": value, "x_scale": s, "opset": 21, **more}

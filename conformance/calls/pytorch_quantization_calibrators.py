@@ -70,7 +70,7 @@ def not_finite() -> Iterator[Arguments]:
         yield {"batches": (plain, strange), "axis": 0}
 
 
-@every("axis-out-of-range", BOTH)
+@every("refused-axis", BOTH)
 def out_of_range() -> Iterator[Arguments]:
     """An axis that the batch has not."""
     for axis in (2, -3, (0, 2)):

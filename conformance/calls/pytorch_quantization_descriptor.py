@@ -88,14 +88,14 @@ def values() -> Iterator[Arguments]:
         yield {"amax": amax}
 
 
-@calls(DESCRIPTOR, "learn-amax-and-axis")
+@calls(DESCRIPTOR, "refused-axis-beside-learn-amax")
 def learn_and_axis() -> Iterator[Arguments]:
     """Both at once."""
     for axis in (0, (0, 1)):
         yield {"learn_amax": True, "axis": axis}
 
 
-@calls(ASSIGN, "read-only")
+@calls(ASSIGN, "refused-assignments")
 def read_only() -> Iterator[Arguments]:
     """Each property, with its own default."""
     yield from ({"attribute": key, "value": choices[0]} for key, choices in FIELDS.items())
@@ -137,7 +137,7 @@ def negative_axis() -> Iterator[Arguments]:
         yield {"inputs": INPUTS, "axis": axis}
 
 
-@calls(AMAX, "axis-out-of-range")
+@calls(AMAX, "refused-axis")
 def axis_range() -> Iterator[Arguments]:
     """An axis that the inputs have not."""
     for axis in (3, -4, (0, 3)):

@@ -51,6 +51,8 @@ def amaxes() -> Iterator[Arguments]:
         yield {"inputs": inputs, "amax": np.asarray(amax, F32)}
     yield {"inputs": inputs, "amax": np.array([[2.7], [448]], F32)}
     yield {"inputs": inputs, "amax": np.array([0.4, 3, 7], F32)}
+    for wide in ([0.7], [0.1, 3.3, 1 / 3]):  # taken to float32
+        yield {"inputs": inputs, "amax": np.array(wide, np.float64)}
     for shape in ((), (1,), (2, 3, 1), (0, 3)):
         yield {"inputs": np.full(shape, 0.33, F32), "amax": np.asarray(0.9, F32)}
 

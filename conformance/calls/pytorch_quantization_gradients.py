@@ -119,6 +119,8 @@ def clip_not_finite() -> Iterator[Arguments]:
     inputs = np.array([np.nan, 0.5, 2, -2], F32)
     for gradients in ([1, 2, 4, 8], [1, np.inf, 4, 8], [1, 2, np.inf, 8], [1, np.nan, 2, 3]):
         yield {"inputs": inputs, **_bounds(-1, 1), "grad_outputs": np.array(gradients, F32)}
+    for gradients in ([1, -np.inf, np.inf, 8], [1, np.inf, np.inf, 8]):
+        yield {"inputs": np.zeros(4, F32), **_bounds(-1, -1), "grad_outputs": np.array(gradients, F32)}
 
 
 @calls(CLIP_BACKWARD, "refusals")

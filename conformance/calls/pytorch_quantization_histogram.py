@@ -25,6 +25,8 @@ def one_batch() -> Iterator[Arguments]:
         near = [edges, np.nextafter(edges, np.float32(0)), np.nextafter(edges, np.float32(np.inf))[:-1], _f32(top)]
         yield {"batches": (np.concatenate(near),), "num_bins": bins}
     yield {"batches": (_f32(-4, 1, 2, -3, 0),), "num_bins": 4}
+    yield {"batches": (_f32(-0.6, 1, 2, -0.4, 0),), "num_bins": 4}
+    yield {"batches": (_f32(-1e-45, 1, 2),), "num_bins": 4}
     yield {"batches": (_f32(5, 5, 5),), "num_bins": 3}
     yield {"batches": (_f32(0, 0, -0.0),), "num_bins": 5}
     yield {"batches": (np.arange(12, dtype=F32).reshape(2, 2, 3),), "num_bins": 6}
@@ -57,16 +59,18 @@ def default_bins() -> Iterator[Arguments]:
 
 @calls(HISTOGRAM, "not-finite")
 def not_finite() -> Iterator[Arguments]:
-    """NaN and infinities at first are refused; a later NaN is left out, with the negatives beside it."""
-    for odd in (np.nan, np.inf, -np.inf):
-        yield {"batches": (_f32(odd, 1),), "num_bins": 4}
-        yield {"batches": (_f32(1, 4), _f32(odd, 2)), "num_bins": 4}
+    """A later NaN is left out, with the negatives beside it."""
+    yield {"batches": (_f32(1, 4), _f32(np.nan, 2)), "num_bins": 4}
     yield {"batches": (_f32(1, 4), _f32(np.nan, 2, -1)), "num_bins": 4}
 
 
 @calls(HISTOGRAM, "refusals")
 def refusals() -> Iterator[Arguments]:
-    """Empty batches, zeros that are skipped, a value above a first batch of zeros."""
+    """Empty batches, zeros that are skipped, a value above a first batch of zeros; NaN at first, infinities ever."""
+    for odd in (np.nan, np.inf, -np.inf):
+        yield {"batches": (_f32(odd, 1),), "num_bins": 4}
+    for odd in (np.inf, -np.inf):
+        yield {"batches": (_f32(1, 4), _f32(odd, 2)), "num_bins": 4}
     yield {"batches": (np.zeros(0, F32),), "num_bins": 4}
     yield {"batches": (_f32(0, 0),), "num_bins": 4, "skip_zeros": True}
     yield {"batches": (_f32(0, 0), _f32(1)), "num_bins": 4}
@@ -94,9 +98,15 @@ def percentile_default() -> Iterator[Arguments]:
 
 @calls(PERCENTILE, "refusals")
 def percentile_refusals() -> Iterator[Arguments]:
-    """Below 0, above 100; NaN is neither, and no counts have no shares."""
-    for percentile in (-0.001, 100.001, -np.inf, np.inf, np.nan):
+    """Below 0, above 100."""
+    for percentile in (-0.001, 100.001, -np.inf, np.inf):
         yield {"hist": _f32(1, 2), "edges": _edges(2), "percentile": float(percentile)}
+
+
+@calls(PERCENTILE, "not-a-number")
+def percentile_nan() -> Iterator[Arguments]:
+    """NaN is neither below 0 nor above 100, and no counts have no shares."""
+    yield {"hist": _f32(1, 2), "edges": _edges(2), "percentile": float("nan")}
     yield {"hist": _f32(0, 0), "edges": _edges(2), "percentile": 50.0}
 
 

@@ -200,13 +200,13 @@ def refused_inputs() -> Iterator[Arguments]:
     yield {"inputs": np.array([1, 2, 3]), "amax": np.asarray(3, F32)}
 
 
-@every("output-dtype")
+@every("refused-output-dtype")
 def output_dtype() -> Iterator[Arguments]:
     """The argument that the document lists and the documented signature lacks."""
     yield {"inputs": np.ones(2, F32), "amax": np.asarray(1, F32), "output_dtype": "int32"}
 
 
-@every("empty-unsigned")
+@every("refused-empty-unsigned")
 def empty_unsigned() -> Iterator[Arguments]:
     """Nothing to find a negative value in."""
     yield {"inputs": np.zeros(0, F32), "amax": np.asarray(1, F32), "unsigned": True}

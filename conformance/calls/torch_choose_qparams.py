@@ -82,6 +82,9 @@ def _tokens() -> Iterator[Array]:
 def _() -> Iterator[Arguments]:
     for x in _tokens():
         yield {"input": x, "dtype": "int8"}
+    one, rest = np.nextafter(np.float32(1), np.float32(0)), ((1, -0.3), (0.1, 0.7), (1e-5, 0), (1e-7, 0))
+    yield {"input": np.array([[one], [-3 * one]], np.float32), "dtype": "int8"}  # the reciprocal of 127 would show
+    yield {"input": np.array([[np.nextafter(1.0, 0), 0], *rest]), "dtype": "int8"}
 
 
 @calls("torch.observers.choose_qparams_per_token", "specials")
@@ -101,6 +104,10 @@ def _() -> Iterator[Arguments]:
 def _() -> Iterator[Arguments]:
     for x in _tokens():
         yield {"input": x, "dtype": "int8"}
+    # The errors of both ends decide, not that of the maximum alone: the two zero points are one code apart.
+    apart = ((-68.79551696777344, 40.505767822265625), (-58.84375, 14.8984375), (-123.5, 25.25))
+    for row, dtype in zip(apart, (np.float32, np.float16, ml_dtypes.bfloat16), strict=True):
+        yield {"input": np.array([row]).astype(dtype), "dtype": "int8"}
 
 
 @calls("torch.observers.choose_qparams_per_token_asymmetric", "ties")

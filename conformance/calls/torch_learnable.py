@@ -51,6 +51,29 @@ def _() -> Iterator[Arguments]:
     for low, high in ((0, 255), (-8, 7), (0, 1), (-1, 0), (0, 15)):
         yield {"x": _near(_edges(1, low, high), 0.3), "scale": _f([0.3]), "zero_point": _f([1])} | _grid(low, high)
     yield {"x": _f(0.7), "scale": _f([0.1]), "zero_point": _f([0])} | _grid(-8, 7)
+    for low, high, zero in ((5, 7, 6.0), (-7, -5, -6.0), (3, 3, 0.0)):  # grids without zero, and of one code
+        yield {"x": _f([1]), "scale": _f([0.1]), "zero_point": _f([zero])} | _grid(low, high)
+
+
+def _others() -> Iterator[tuple[Array, float, float]]:
+    """Ties of the quotient, and of float64 what float32 would round to one."""
+    for dtype in (np.float16, ml_dtypes.bfloat16, np.float64):
+        for zero, scale in ((0.0, 0.1), (1.0, 0.3), (-7.0, 0.5)):
+            codes = _edges(zero) * np.float64(np.float32(scale))
+            yield np.append(codes * (1 + 2.0**-40), [*codes, 1e5, -1e5, _INF, _NAN]).astype(dtype), zero, scale
+
+
+@calls("torch.learnable.per_tensor", "dtypes")
+def _() -> Iterator[Arguments]:
+    for x, zero, scale in _others():
+        yield {"x": x, "scale": _f([scale]), "zero_point": _f([zero])} | _grid(-128, 127)
+
+
+@calls("torch.learnable.per_channel", "dtypes")
+def _() -> Iterator[Arguments]:
+    for x, zero, scale in _others():
+        more = {"scale": _f([scale]), "zero_point": _f([zero]), "axis": 0}
+        yield {"x": x[None], **more} | _grid(-128, 127)
 
 
 @calls("torch.learnable.per_tensor", "specials")
@@ -65,8 +88,11 @@ def _() -> Iterator[Arguments]:
 
 @calls("torch.learnable.per_tensor", "refusals")
 def _() -> Iterator[Arguments]:
-    for low, high, zero in ((5, 1, 0.0), (5, 7, 6.0), (-7, -5, -6.0), (-8, 7, _NAN)):
+    for low, high, zero in ((5, 1, 0.0), (-8, 7, _NAN)):
         yield {"x": _f([1]), "scale": _f([0.1]), "zero_point": _f([zero])} | _grid(low, high)
+    for ends in ({"quant_min": 0.5, "quant_max": 7}, {"quant_min": 0, "quant_max": 7.0}):
+        yield {"x": _f([1]), "scale": _f([0.1]), "zero_point": _f([0])} | ends
+    yield {"x": np.ones(1, np.int32), "scale": _f([0.1]), "zero_point": _f([0])} | _grid(0, 7)
 
 
 @calls("torch.learnable.per_channel", "values")
@@ -82,6 +108,8 @@ def _() -> Iterator[Arguments]:
         s, z = _f(np.arange(1, n + 1) * 0.1), _f(np.arange(n))
         yield {"x": x, "scale": s, "zero_point": z, "axis": axis} | _grid(-8, 7)
     yield {"x": _f([1, 2]), "scale": _f([0.5, 0.3]), "zero_point": _f([0, 1]), "axis": 0} | _grid(0, 3)
+    for low, high in ((5, 7), (0, 0), (3, 3)):  # the last two of one code
+        yield {"x": _f([1, 2]), "scale": _f([0.5, 0.3]), "zero_point": _f([0, 1]), "axis": 0} | _grid(low, high)
 
 
 @calls("torch.learnable.per_channel", "specials")
@@ -96,8 +124,9 @@ def _() -> Iterator[Arguments]:
 def _bad_channels() -> Iterator[Arguments]:
     x, one, two, three = np.ones((2, 3), np.float32), _f([1]), _f([1, 1]), _f([1, 1, 1])
     good = {"x": x, "scale": two, "zero_point": two * 0, "axis": 0} | _grid(-8, 7)
-    changes: list[dict[str, Any]] = [{"axis": 2}, {"axis": 1}, {"axis": -2}, {"scale": one}, {"zero_point": three}]
-    changes += [_grid(5, 7), _grid(5, 1), {"zero_point": _f([0, _NAN])}]
+    changes: list[dict[str, Any]] = [{"axis": 2}, {"axis": 1}, {"axis": -2}, {"axis": -3}, {"scale": one}]
+    changes += [_grid(5, 1), {"zero_point": three}, {"zero_point": _f([0, _NAN])}]
+    changes += [{"quant_min": 0.5}, {"quant_max": 7.0}]
     for change in changes:
         yield good | change
 
@@ -206,6 +235,8 @@ def _() -> Iterator[Arguments]:
 def _() -> Iterator[Arguments]:
     for change in _bad_channels():
         yield {**change, "grad": np.ones((2, 3), np.float32)}
+    ones = np.ones((2, 3), np.float32)
+    yield {"x": ones, "scale": _f([1, 1]), "zero_point": _f([0, 0]), "axis": 0, "grad": ones} | _grid(5, 7)
     x = _f([1, 2])
     yield {"x": x, "scale": x, "zero_point": x, "axis": 0, "grad": x} | _grid(-8, 7)
 
@@ -259,6 +290,7 @@ def _() -> Iterator[Arguments]:
 def _() -> Iterator[Arguments]:
     x = np.ones((2, 3), np.float32)
     good = {"x": x, "scale": _f([1, 1]), "zero_point": np.zeros(2, np.int32), "axis": 0, "grad": x} | _grid(-8, 7)
-    changes: list[dict[str, Any]] = [{"axis": 1}, {"axis": -1}, {"zero_point": np.array([0, 8], np.int32)}]
+    changes: list[dict[str, Any]] = [{"axis": axis} for axis in (1, -1, -3)]
+    changes += [{"zero_point": np.array([0, 8], np.int32)}]
     for change in changes:
         yield good | change

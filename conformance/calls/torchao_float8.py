@@ -240,6 +240,16 @@ def _from_hp() -> Calls:
     yield {"input_float": _mixed(4, 6), "block_size": (1, 6), "target_dtype": _FLOAT8[0]} | {
         "scale_dtype": "float8_e8m0fnu"
     }
+    for dtype in _DTYPES:
+        given = {"input_float": _mixed(4, 6).astype(dtype), "block_size": (1, 6), "target_dtype": _FLOAT8[0]}
+        yield {**given, "scale_dtype": "float32"}
+
+
+@calls(_FLOATX, "zeros-and-specials")
+def _from_hp_edges() -> Calls:
+    rows = np.stack([_f32(0, -0.0), _f32(1e-6, 0), _f32(1e-4, -5e-5), _f32(1, _NAN), _f32(_INF, 1), _f32(-_INF, 0)])
+    for name, dtype in product(_FLOAT8, _DTYPES):
+        yield {"input_float": rows.astype(dtype), "block_size": (1, 2), "target_dtype": name}
 
 
 @calls(_FLOATX, "refusals")

@@ -107,6 +107,9 @@ def _granularity() -> Calls:
 def _scale_refusals() -> Calls:
     yield {"hp_tensor": _mixed(3, 4), "float8_dtype": "float8_e5m2", "scaling_granularity": "AXISWISE"}
     yield {"hp_tensor": _mixed(3, 4), "float8_dtype": "int8"}
+    for dim in (-3, 2):
+        given = {"hp_tensor": _mixed(3, 4), "float8_dtype": "float8_e5m2", "axiswise_dim": dim}
+        yield {**given, "scaling_granularity": "AXISWISE"}
 
 
 @calls(_TO, "nearest")

@@ -195,6 +195,17 @@ def _fpx() -> Calls:
         yield {"input_float": x.astype(dtype), "ebits": e, "mbits": m}
 
 
+@calls(_FPX, "quotient")
+def _fpx_quotient() -> Calls:
+    for mbits in (0, 1):
+        v = _numbers(5, mbits)[: 2 ** (5 + mbits)]
+        middle = (v[1:] + v[:-1]) / 2
+        x = np.resize(np.concatenate([middle, -middle]), (64, 64)).astype(np.float32)
+        x[:, 0] = v[-1]
+        scales = (np.arange(64) * 2 + 1).astype(np.float32)  # 41 * (1 / 41) is not 1 in float32
+        yield {"input_float": x * scales[:, None], "ebits": 5, "mbits": mbits}
+
+
 @calls(_FPX, "refusals")
 def _fpx_refusals() -> Calls:
     for shape in ((64,), (64, 32), (63, 64), (1, 64, 64)):

@@ -87,6 +87,25 @@ def fitted() -> Iterator[Arguments]:
         yield {"hp_tensor": x, "block_size": (1, 8), "qmin": -8, "qmax": 7}
 
 
+@calls(SCALE_ONLY, "ties")
+def scale_only_ties() -> Iterator[Arguments]:
+    """Elements midway between two codes: in the first turn, in later ones, and for the codes that are returned."""
+    rows = [
+        [10, 0.5, 1.5, 2.5, 3.5, -0.5, -1.5, -2.5],
+        [-10, 0.5, 1.5, 2.5, -3.5, -0.5, -1.5, -2.5],
+        [3, 2, 1, -0.0, -1, -2, -3, 3],
+        [5, 1, 3, -1, -3, -5, 0, 2],
+    ]
+    for row in rows:
+        for iters in (1, 3):
+            given = {"hp_tensor": np.array([row], np.float32), "block_size": (1, 8)}
+            yield {**given, "qmin": -10, "qmax": 7, "iters": iters}
+            yield {**given, "qmin": -10, "qmax": 10, "iters": iters}
+    for n in range(1, 8):
+        x = np.array([[n, -n, 2 * n, 0.5, -0.5, 1.5, -1.5, 2 * n]], np.float32)
+        yield {"hp_tensor": x, "block_size": (1, 8), "qmin": -2 * n, "qmax": 2 * n, "iters": 1}
+
+
 @calls(SCALE_ONLY, "edges")
 def edges() -> Iterator[Arguments]:
     """Groups of zeros, of one element, of numbers below the least scale, and NaN."""

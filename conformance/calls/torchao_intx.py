@@ -38,6 +38,48 @@ def domains() -> Iterator[Arguments]:
         yield {**given, "target_dtype": "uint4", "preserve_zero": False, "zero_point_dtype": "int32"}
 
 
+@calls(DYNAMIC, "odd-grid")
+def odd_grid() -> Iterator[Arguments]:
+    """Zero points in reals on a grid whose least code is not 0, so that its middle is not half its greatest code."""
+    for grid in ((-1, 14), (-8, 7), (3, 18)):
+        for block in BLOCKS:
+            given = {"input_float": X.astype(np.float32), "mapping_type": "ASYMMETRIC", "block_size": block}
+            more = {"quant_min": grid[0], "quant_max": grid[1], "preserve_zero": False, "zero_point_domain": "FLOAT"}
+            yield {**given, "target_dtype": "int8", **more}
+
+
+@calls(DYNAMIC, "wide-grids")
+def wide_grids() -> Iterator[Arguments]:
+    """Codes whose greatest the arithmetic rounds past the integer type."""
+    for dtype, target in ((np.float32, "int32"), (ml_dtypes.bfloat16, "int16"), (np.float16, "int16")):
+        for mapping in ("SYMMETRIC", "SYMMETRIC_NO_CLIPPING_ERR", "ASYMMETRIC"):
+            given = {"input_float": X.astype(dtype) * dtype(64), "mapping_type": mapping, "block_size": (4, 8)}
+            yield {**given, "target_dtype": target, "eps": 2.0**-40 if dtype == np.float32 else 2.0**-14}
+
+
+@calls(STATIC, "wide-grids")
+def static_wide_grids() -> Iterator[Arguments]:
+    """Quotients of 2^31 and more for int32, and of 2^15 and more for int16."""
+    ends = np.array([2.0**31, -(2.0**31), 3e9, -3e9, 2.0**31 - 128, 2.0**40, -(2.0**40), 5.0])
+    small = np.array([4e4, -4e4, 32767, 32768, -32768, 6e4, 5, -5])
+    for x, dtype, target in (
+        (ends, np.float32, "int32"),
+        (ends, ml_dtypes.bfloat16, "int32"),
+        (small, np.float32, "int16"),
+        (small, ml_dtypes.bfloat16, "int16"),
+        (small, np.float16, "int16"),
+    ):
+        for domain, point in (("INT", np.zeros(1, np.int32)), ("NONE", None)):
+            yield {
+                "input_float": x.astype(dtype),
+                "scale": np.ones(1, dtype),
+                "zero_point": point,
+                "block_size": (8,),
+                "target_dtype": target,
+                "zero_point_domain": domain,
+            }
+
+
 @calls(STATIC, "domains")
 def static_domains() -> Iterator[Arguments]:
     """Given parameters in the three domains."""

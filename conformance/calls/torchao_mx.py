@@ -160,8 +160,15 @@ def _infinity() -> Calls:
 @calls(_TO, "nan")
 def _nan() -> Calls:
     for name, mode in product(_FORMATS, _MODES):
-        x = _f32(_NAN, 1, -1, 0, -_NAN, _NAN, -0.0, 5, 1, 2, 3, 4).reshape(3, 4)
+        x = _f32(_NAN, 1, -1, 0, _NAN, _NAN, -0.0, 5, 1, 2, 3, 4).reshape(3, 4)
         yield {"data_hp": x, "elem_dtype": name, "block_size": 4, "scaling_mode": mode}
+        if mode == "RCEIL":
+            continue  # 0.18 multiplies two NaNs there: whose bits are left depends on the shape
+        y = np.tile(_f32(1, 0, -0.0, _INF), (6, 1))
+        y[:, 1] = np.array([0x7FC00000, 0xFFC00000, 0x7FFFFFFF, 0xFFFFFFFF, 0x7F800001, 0xFF800001], np.uint32).view(
+            np.float32
+        )
+        yield {"data_hp": y, "elem_dtype": name, "block_size": 4, "scaling_mode": mode}
 
 
 @calls(_TO, "shapes")

@@ -106,6 +106,16 @@ def _zero_tensor_scale() -> Calls:
     yield {"data_hp": x.astype(_BFLOAT16).reshape(2, 1, 32), "per_tensor_scale": _f32(0.0, 1.0).reshape(2, 1, 1)}
 
 
+@calls(_QUANTIZE, "lost-tensor-scale")
+def _lost_tensor_scale() -> Calls:
+    x = np.zeros((3, 16), np.float32)
+    x[0, :4], x[1, 5], x[2, 2:4] = (1, -2, 0, -0.0), 1e-30, (_NAN, 1)
+    for s_t in (0.0, 1e-45, 1e-39, _INF, _NAN, -_NAN):
+        yield {"data_hp": x, "per_tensor_scale": _scalar(s_t)}
+        yield {"data_hp": x.astype(_BFLOAT16), "per_tensor_scale": _f32(s_t)}
+    yield {"data_hp": x.reshape(3, 1, 16), "per_tensor_scale": _f32(1e-45, _NAN, 0).reshape(3, 1, 1)}
+
+
 @calls(_QUANTIZE, "infinity")
 def _infinity() -> Calls:
     x = _blocks(_f32(1, 100))

@@ -282,6 +282,19 @@ def refused_symmetric() -> Iterator[Arguments]:
             yield {"input": x, "mapping_type": mapping, "block_size": (2,), "target_dtype": "int8", **more}
 
 
+@calls(CHOOSE, "asymmetric-float8")
+def asymmetric_float8() -> Iterator[Arguments]:
+    """Mappings to a float8 that are not symmetric."""
+    for mapping in MAPPINGS[1:]:
+        yield {
+            "input": extremes(DTYPES[0]),
+            "mapping_type": mapping,
+            "block_size": (1, 2),
+            "target_dtype": "float8_e4m3fn",
+            "zero_point_dtype": "float32",
+        }
+
+
 @calls(CHOOSE, "inverted-grid")
 def inverted_grid() -> Iterator[Arguments]:
     """A grid of one code, and ends in the other order."""
@@ -317,6 +330,40 @@ def given_extremes() -> Iterator[Arguments]:
             "eps": 0.1,
             "zero_point_dtype": "int8",
         }
+
+
+@calls(MIN_MAX, "zero-point-quotient")
+def zero_point_quotient() -> Iterator[Arguments]:
+    """Least elements that lie midway between two codes in float16, where a product with the reciprocal does not."""
+    lows = [-7.453125, -2.3125, -3.296875, -3.625, -3.078125]
+    highs = [0.015625, 0.109375, 0.15625, 0.25, 0.296875]
+    for target in ("int8", "uint8"):
+        yield {
+            "min_val": np.array(lows, np.float16),
+            "max_val": np.array(highs, np.float16),
+            "mapping_type": "ASYMMETRIC",
+            "block_size": (1, 2),
+            "target_dtype": target,
+            "eps": _least(DTYPES[1]),
+            "zero_point_dtype": "int32",
+        }
+
+
+@calls(MIN_MAX, "nan")
+def given_nan() -> Iterator[Arguments]:
+    """A greatest or a least element of NaN beside a finite one, the zero point a float."""
+    for dtype in DTYPES:
+        for low, high in ((-1, np.nan), (np.nan, 1), (1, np.nan)):
+            for mapping in MAPPINGS:
+                yield {
+                    "min_val": np.array([low, -1], dtype),
+                    "max_val": np.array([high, 1], dtype),
+                    "mapping_type": mapping,
+                    "block_size": (1, 2),
+                    "target_dtype": "int8",
+                    "eps": _least(dtype),
+                    "zero_point_dtype": "float32",
+                }
 
 
 @calls(MIN_MAX, "defaults")

@@ -56,6 +56,25 @@ def outliers() -> Iterator[Arguments]:
                 }
 
 
+@calls(MASK, "none-domain")
+def none_domain_values() -> Iterator[Arguments]:
+    """Ties of the codes without a zero point, and a scale that is no power of two."""
+    x = np.array([0.5, 1.5, 2.5, 3.5, -0.5, -1.5, -2.5, -3.5], np.float32)
+    yield from (_without_zero_point(x, 1.0), _without_zero_point(x, 0.3))
+
+
+@calls(MASK, "none-domain-quotient")
+def none_domain_quotient() -> Iterator[Arguments]:
+    """Quotients at a tie, and beside one, where the product with the reciprocal rounds to another code."""
+    for x, scale in ((0.75000006, 0.50000006), (1.7500012, 0.50000036), (1.7500001, 0.50000006)):
+        yield _without_zero_point(np.array([x, -x, 0.0, -0.0], np.float32), scale)
+
+
+def _without_zero_point(x: Array, scale: float) -> Arguments:
+    given = {"input": x, "block_size": x.shape, "scale": scalar(scale), "zero_point": None}
+    return {**given, "quant_dtype": "int8", "quant_min": -128, "quant_max": 127, "zero_point_domain": "NONE"}
+
+
 @calls(MASK, "whole-dtype")
 def whole_dtype() -> Iterator[Arguments]:
     """A mask of the grid that the dtype gives."""

@@ -3,14 +3,11 @@
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from halfeven.conformance.arrays import signed_bits, step
 from halfeven.conformance.checks.values import cases
 from halfeven.conformance.inputs import parameters
 from halfeven.conformance.trial import Trial
-
-Array = npt.NDArray[Any]
 
 __all__ = ["nan", "subnormals", "zero_sign"]
 

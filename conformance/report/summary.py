@@ -4,13 +4,14 @@ from collections.abc import Sequence
 
 from tabulate import tabulate
 
-from halfeven.conformance.report.groups import SEVERITY, Group, backends, largest
+from halfeven.conformance.report.groups import SEVERITY, Group, aspect, backends, largest
 from halfeven.conformance.report.model import OutcomeName, Report, Result
 from halfeven.conformance.report.words import SHORT, count, progress, shorten, steps
 
 __all__ = ["short", "to_text"]
 
 _BACKENDS = 14
+_WORDS = 200  # of an argument, or of an answer
 _ABSENT = 3
 _COLUMNS: tuple[OutcomeName, ...] = (
     "exact",
@@ -67,11 +68,17 @@ def short(results: Sequence[Result]) -> str:
     )
     if shown.witness is not None:
         w = shown.witness
-        lines.append(f"  x {w.x}, scale {w.scale}, zero {w.zero}: expected {w.expected}, actual {w.actual}")
         script = w.script.strip().splitlines()
-        lines += [f"    {line}" for line in script[:_SCRIPT]]
-        if len(script) > _SCRIPT:
-            lines.append(f"    # {len(script) - _SCRIPT} lines more in .witness.script")
+        if w.scale:
+            lines.append(f"  x {w.x}, scale {w.scale}, zero {w.zero}: expected {w.expected}, actual {w.actual}")
+            lines += [f"    {line}" for line in script[:_SCRIPT]]
+            if len(script) > _SCRIPT:
+                lines.append(f"    # {len(script) - _SCRIPT} lines more in .witness.script")
+        else:
+            said = {"arguments": w.x, "expected": w.expected, "actual": w.actual}
+            lines += [f"  {name} {shorten(value, _WORDS)}" for name, value in said.items()]
+            parting = sorted({f"{r.operation}/{aspect(r.requirement)}" for r in whole.parting})
+            lines.append(f"  parting: {', '.join(parting)}; .witness.script makes the call")
     elif shown.detail:
         lines += [f"    {line}" for line in shown.detail.strip().splitlines()[-3:]]
     return "\n".join(lines)

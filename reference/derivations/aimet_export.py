@@ -1,6 +1,6 @@
 """AIMET's exported encodings, field by field from Python numbers."""
 
-from math import prod
+from math import inf, prod
 from typing import Any
 
 import numpy as np
@@ -124,6 +124,9 @@ def lpbq(
     """The blocks' encoding, then the fields of the two-level scale."""
     shape, groups = per_block_int_scale.shape, per_channel_scale.shape
     channel, integers = softs(per_channel_scale), softs(per_block_int_scale)
+    if not (all(0 < c.value < inf for c in channel) and all(1 <= k.value < inf for k in integers)):
+        msg = "a scale that no quantizer has"
+        raise ValueError(msg)
     scale = []
     for flat, k in enumerate(integers):
         place, rest = 0, flat

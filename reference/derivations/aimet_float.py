@@ -29,6 +29,12 @@ _TORCH: dict[str, Widths] = {
 _E2M1 = (2, 1, True, False)
 
 
+def _wide_enough(exponent_bits: int, mantissa_bits: int) -> None:
+    if exponent_bits <= 1 or mantissa_bits <= 0:
+        msg = f"{exponent_bits}, {mantissa_bits} is too narrow"
+        raise ValueError(msg)
+
+
 def _widths(given: dict[str, Any]) -> Widths:
     e, m, dtype = (given.get(n) for n in ("exponent_bits", "mantissa_bits", "dtype"))
     flags = (bool(given.get("finite")), bool(given.get("unsigned_zero")))
@@ -37,6 +43,8 @@ def _widths(given: dict[str, Any]) -> Widths:
     ):
         msg = f"{given} names no format"
         raise ValueError(msg)
+    if dtype is None:
+        _wide_enough(e, m)  # type: ignore[arg-type]
     found: Any = _TORCH[dtype] if dtype is not None else (e, m, *flags)
     if any(found[2:]) and found not in _TORCH.values() and found != _E2M1:
         msg = f"{found} is not accepted"
@@ -77,6 +85,7 @@ def float_scale(maxval: Array, **given: Any) -> Array:
 @derives("aimet.float_cast")
 def float_cast(tensor: Array, exponent_bits: int, mantissa_bits: int) -> Array:
     """Rounding to a format of m + 1 bits and any exponent, and the largest number of the IEEE one."""
+    _wide_enough(exponent_bits, mantissa_bits)
     kept = Format(mantissa_bits + 1, -10000, 10000)
     largest = (2 - Fraction(1, 2**mantissa_bits)) * 2 ** ((2**exponent_bits - 1) // 2)
     found = []
@@ -89,6 +98,7 @@ def float_cast(tensor: Array, exponent_bits: int, mantissa_bits: int) -> Array:
 @derives("aimet.float_cast@2.42")
 def float_cast_2_42(tensor: Array, exponent_bits: int, mantissa_bits: int) -> Array:
     """The nearest of the list."""
+    _wide_enough(exponent_bits, mantissa_bits)
     numbers = _numbers((exponent_bits, mantissa_bits, False, False), measured=True)
     return array((_cast(x, numbers, unsigned=False) for x in softs(tensor)), tensor.shape, tensor.dtype)
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from halfeven.reference.derivations.aimet_affine import codes_of, owners, refuse, working
+from halfeven.reference.derivations.aimet_affine import codes_of, ends, owners, refuse, working
 from halfeven.reference.derivations.registry import derives
 from halfeven.reference.derivations.soft import DTYPES, Soft, array, form, soft, softs
 
@@ -31,6 +31,7 @@ def quantize(
     narrow: bool = False,
 ) -> tuple[Array, Array, Array]:
     """Inside, d/dx of x / s is 1 / s, d/ds is -x / s^2 and d/do is -1; outside a zero of the same sign."""
+    ends(None, None, qmin, qmax, None)
     refuse(tensor.dtype, qmin, qmax)
     t = working(tensor.dtype.name, qmin, qmax)
     owner, s, o, g = _given(tensor, scale, offset, gradient, block_size, t)
@@ -75,7 +76,9 @@ def quantize_dequantize(
     moved: bool = True,
 ) -> tuple[Array, Array, Array]:
     """Inside, x passes and the scale sees the rounding error; outside, scale and offset see the end of the grid."""
+    ends(None, None, qmin, qmax, None)
     t = working(tensor.dtype.name, qmin, qmax)
+    refuse(DTYPES[t], qmin, qmax)
     owner, s, o, g = _given(tensor, scale, offset, gradient, block_size, t)
     found: Triples = []
     for x, i, up in zip(softs(tensor), owner, g, strict=True):
@@ -111,6 +114,9 @@ def range_gradient(
     offset_gradient: Array,
 ) -> tuple[Array, Array]:
     """Backwards through width / n, its magnitude, the smallest scale, and the clamped offset."""
+    if not qmin < qmax:
+        msg = f"[{qmin}, {qmax}] is not accepted: it needs two codes"
+        raise ValueError(msg)
     n = soft(float(qmax - qmin), "float32")
     floor = soft(builtins.min(2.0**-23, 0.01 / (qmax - qmin)), "float32")
     lows, highs = [], []

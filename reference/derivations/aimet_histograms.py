@@ -75,7 +75,7 @@ def _count(values: list[Soft], low: Soft, high: Soft, bins: int) -> list[int]:
                 place = _step(-low) * _f(bins) / (_step(-low) + _step(high))
             else:
                 place = (narrow - low) * _f(bins) / (high - low)
-            counts[min(int(place.value), bins - 1)] += 1
+            counts[min(int(place.value), bins - 1) if isfinite(place.value) else 0] += 1
         counts[0] += v.value < low.to(v.form).value
         counts[-1] += v.value > high.to(v.form).value
     return counts
@@ -256,7 +256,7 @@ def _asymmetric(low: Soft, high: Soft, n: int, deltas: int, offsets: int) -> lis
     right = left + (widest * _f(n)).to(t)
     parts = min(n + 2, offsets) - 2
     step = n / parts
-    evenly = [round_integer(Fraction(i * n, parts), "half-even") - n for i in range(ceil((step + n) / step))]
+    evenly = [round_integer(Fraction(i * n, parts) - n, "half-even") for i in range(ceil((step + n) / step))]
     found = []
     for k, place in product(range(1, deltas + 1), [soft(float(e), name) for e in evenly] + [seen]):
         narrow = widest * _f(k) / _f(deltas - 1)

@@ -31,7 +31,7 @@ def quantized_repr(tensor: Array, qmin: int, qmax: int) -> tuple[str, Array]:
         msg = f"[{qmin}, {qmax}] is not accepted: it needs more than 32 bits"
         raise ValueError(msg)
     found = [int(q.value) for q in softs(tensor)]
-    return f"{kind}{bits}", np.array(found, np.int64).reshape(tensor.shape)
+    return f"{kind}{bits}", np.array(found, f"{kind}{bits}").reshape(tensor.shape)
 
 
 @derives("aimet.quantized_repr@2.42")
@@ -42,7 +42,7 @@ def quantized_repr_2_42(tensor: Array, qmin: int, qmax: int) -> tuple[str, Array
     found = [
         int(q.value) if isfinite(q.value) and (int(q.value) >> 31) in {0, -1} else -(1 << 31) for q in softs(tensor)
     ]
-    return "int32", np.array(found, np.int64).reshape(tensor.shape)
+    return "int32", np.array(found, np.int32).reshape(tensor.shape)
 
 
 @derives("aimet.represented")

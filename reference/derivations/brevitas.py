@@ -26,11 +26,14 @@ _RULES: dict[str, _Rule] = {
 }
 
 
-def _ends(bits: int, *, signed: bool, narrow: bool) -> tuple[Fraction, Fraction]:
+def _ends(bits: int, *, signed: bool, narrow: bool, least: int = 1) -> tuple[Fraction, Fraction]:
     """The lowest and highest of 2^bits codes, one of them dropped where the range is narrow."""
     if type(bits) is not int:
         msg = f"bit_width={bits!r} is no int"
         raise TypeError(msg)
+    if bits < least:
+        msg = f"bit_width={bits}"
+        raise ValueError(msg)
     codes = Fraction(2) ** bits
     low = -codes / 2 if signed else Fraction(0)
     high = low + codes - 1
@@ -76,6 +79,10 @@ def _round(v: Soft, how: str) -> Soft:
 
 
 def _rows(*arrays: Array) -> Iterator[tuple[Soft, ...]]:
+    lengths = [tuple(reversed(a.shape)) for a in arrays]
+    if any(len({n[d] for n in lengths if d < len(n)} - {1}) > 1 for d in range(max(map(len, lengths)))):
+        msg = f"shapes {[a.shape for a in arrays]}"
+        raise RuntimeError(msg)
     return zip(*(softs(a) for a in np.broadcast_arrays(*arrays)), strict=True)
 
 
@@ -84,13 +91,14 @@ def _code(x: Soft, s: Soft, z: Soft, ends: tuple[Soft, Soft], how: str) -> tuple
     y = _round(x / s + z, how)
     low, high = ends
     if y.value > high.value:
-        return high, False
+        return (high if high.value >= low.value else low), False
     return (low, False) if y.value < low.value else (y, True)
 
 
-def _grid(x: Array, bits: int, *, signed: bool, narrow: bool) -> tuple[Soft, Soft]:
+def _grid(x: Array, bits: int, *, signed: bool, narrow: bool, least: int = 1) -> tuple[Soft, Soft]:
     name = x.dtype.name
-    low, high = (soft(soft(end, "float32").value, name) for end in _ends(bits, signed=signed, narrow=narrow))
+    ends = _ends(bits, signed=signed, narrow=narrow, least=least)
+    low, high = (soft(soft(end, "float32").value, name) for end in ends)
     return low, high
 
 
@@ -106,6 +114,24 @@ def to_int(
 ) -> Array:
     """Code by code."""
     ends = _grid(x, bit_width, signed=signed, narrow=narrow_range)
+    codes = [_code(v, s, z, ends, float_to_int)[0] for v, s, z in _rows(x, scale, zero_point)]
+    return array(codes, np.broadcast_shapes(x.shape, scale.shape, zero_point.shape), x.dtype)
+
+
+@derives("brevitas.IntQuant.to_int@0.13")
+def to_int_any_width(
+    scale: Array,
+    zero_point: Array,
+    bit_width: int,
+    x: Array,
+    signed: bool = True,
+    narrow_range: bool = False,
+    float_to_int: str = "ROUND",
+) -> Array:
+    """Code by code, between whatever ends the power of two gives."""
+    ends = _grid(x, bit_width, signed=signed, narrow=narrow_range, least=-1000)
+    if not signed and bit_width < 0:
+        ends = (-ends[0], ends[1])  # 0 times a negative width
     codes = [_code(v, s, z, ends, float_to_int)[0] for v, s, z in _rows(x, scale, zero_point)]
     return array(codes, np.broadcast_shapes(x.shape, scale.shape, zero_point.shape), x.dtype)
 
@@ -156,7 +182,7 @@ def rescaling_int_quant(
 ) -> tuple[Array, Array, Array, Array]:
     """The scale first."""
     divisor = softs(int_scaling(bit_width, signed, narrow_range))[0]
-    scale = array([softs(threshold)[0] / divisor], (), np.float32)
+    scale = array([abs(softs(threshold)[0]) / abs(divisor)], (), np.float32)
     zero = _single(Fraction(0))
     return int_quant(scale, zero, bit_width, x, signed, narrow_range), scale, zero, _single(Fraction(bit_width))
 

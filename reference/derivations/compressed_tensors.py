@@ -280,8 +280,10 @@ def _rounded(value: Soft, type_: str, bits: int) -> Soft:
         return value.rint()
     if bits == 8:  # noqa: PLR2004 - E4M3
         return Soft(_e4m3(value), value.form)
-    table = values(2, 1, 1, 8)
+    table = values(2, 3, 1, 32) if bits == 6 else values(2, 1, 1, 8)  # noqa: PLR2004 - E2M3
     size = float(table[nearest(Fraction(abs(value.value)), table)])
+    if bits == 6:  # noqa: PLR2004 - of which -0.0 stays
+        return Soft(copysign(size, value.value), value.form)
     return Soft(-size if value.value < 0 else size, value.form)
 
 

@@ -37,7 +37,9 @@ def _top(values: list[Soft]) -> Soft:
 
 
 def _over(v: Soft, divisor: Fraction) -> Soft:
-    """``v`` divided by a number that float32 holds rounded, rounded to ``v``'s own format."""
+    """``v`` divided by a number that float32 holds rounded, or float64, rounded to ``v``'s own format."""
+    if v.form.precision == 53:  # noqa: PLR2004 - the bits of float64
+        return v / soft(divisor, "float64")
     f32 = v.to(soft(0.0, _F).form)
     return (f32 / soft(divisor, _F)).to(v.form)
 
@@ -83,7 +85,7 @@ def _(input: Array, dtype: str) -> tuple[Array, Array]:  # noqa: A002
         raise Exception(msg)  # noqa: TRY002
     held: Any = np.float32 if input.dtype == np.float16 else input.dtype
     f = form(held)
-    least = soft(1e-5, _F if f.precision == 24 else "bfloat16")  # noqa: PLR2004 - the bits of float32
+    least = soft(1e-5, {53: "float64", 24: _F}.get(f.precision, "bfloat16"))
     scales = [_over(_top([_top([abs(v) for v in t]).to(f), least]), Fraction(127)) for t in tokens]
     return array(scales, shape, held), array([0] * len(scales), shape, held)
 

@@ -9,8 +9,8 @@ import numpy as np
 import numpy.typing as npt
 
 from halfeven.reference.derivations.registry import derives
-from halfeven.reference.derivations.soft import Soft, array, soft, softs
-from halfeven.reference.exact import FORMATS, fused_multiply_add, round_integer
+from halfeven.reference.derivations.soft import DTYPES, Soft, array, soft, softs
+from halfeven.reference.exact import FORMATS, fused_multiply_add, round_integer, round_to
 
 Array = npt.NDArray[Any]
 
@@ -22,6 +22,12 @@ _LOWEST = -(2**63)
 
 
 def _check(x: Array, low: int, high: int, zeros: Sequence[Soft], *, backward: bool) -> None:
+    if type(low) is not int or type(high) is not int:
+        msg = f"{low}, {high}"
+        raise TypeError(msg)
+    if x.dtype.name not in DTYPES:
+        msg = f"{x.dtype}"
+        raise NotImplementedError(msg)
     missing = 0 not in range(low, high + 1) or x.dtype.name != _F
     if low > high or any(z.nan for z in zeros) or (backward and missing):
         msg = f"{x.dtype}, {low}, {high}, {zeros}"
@@ -30,7 +36,7 @@ def _check(x: Array, low: int, high: int, zeros: Sequence[Soft], *, backward: bo
 
 def _channels(x: Array, counts: Sequence[tuple[int, ...]], axis: int) -> list[int]:
     """For every element its channel."""
-    if axis > x.ndim - 1:
+    if axis not in range(-x.ndim, x.ndim):
         msg = f"axis={axis}"
         raise IndexError(msg)
     if axis < 0 or any(c != (x.shape[axis],) for c in counts):
@@ -61,15 +67,18 @@ def _int(v: Soft) -> int:
 
 def _forward(x: Soft, s: Soft, z: int, low: int, high: int, *, wide: bool) -> Soft:
     """``wide``: the code is cast to an int64 before it is limited."""
-    v = x * _inverse(s)
+    form = FORMATS["float64"] if x.form == FORMATS["float64"] else _FORM
+    v = x.to(form) * _inverse(s).to(form)
     if v.nan or (wide and abs(v.value) >= 2**63):
         code = low
     elif v.value in (inf, -inf):
         code = high if v.value > 0 else low
     else:
-        total = soft(Fraction(_nearest(v.value)), _F) + soft(Fraction(z), _F)
+        whole = round_to(Fraction(_nearest(v.value)), form)
+        total = Soft(whole, form) + Soft(float(z), form)
         code = int(_limited(total.value, low, high))
-    return soft(Fraction(code - z), _F) * s
+    last = form if wide else _FORM
+    return (Soft(float(code - z), last) * s.to(last)).to(x.form)
 
 
 def _rounded(z: Soft, low: int, high: int) -> int:
@@ -81,7 +90,7 @@ def _(x: Array, scale: Array, zero_point: Array, quant_min: int, quant_max: int)
     s, zeros = softs(scale)[0], softs(zero_point)
     _check(x, quant_min, quant_max, zeros, backward=False)
     z = _rounded(zeros[0], quant_min, quant_max)
-    return array((_forward(v, s, z, quant_min, quant_max, wide=False) for v in softs(x)), x.shape, np.float32)
+    return array((_forward(v, s, z, quant_min, quant_max, wide=False) for v in softs(x)), x.shape, x.dtype)
 
 
 @derives("torch.learnable.per_channel")
@@ -91,7 +100,7 @@ def _(x: Array, scale: Array, zero_point: Array, axis: int, quant_min: int, quan
     own = _channels(x, (scale.shape, zero_point.shape), axis)
     z = [_rounded(v, quant_min, quant_max) for v in zeros]
     found = [_forward(v, s[c], z[c], quant_min, quant_max, wide=True) for v, c in zip(softs(x), own, strict=True)]
-    return array(found, x.shape, np.float32)
+    return array(found, x.shape, x.dtype)
 
 
 def _terms(x: Soft, s: Soft, z: int, grad: Soft, factor: Soft, low: int, high: int) -> tuple[Soft, Soft, Soft]:

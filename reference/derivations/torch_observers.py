@@ -62,13 +62,15 @@ def _larger(a: Soft, b: Soft) -> Soft:
     return a if a.nan else b if b.nan else max(a, b, key=lambda v: v.value)
 
 
-def _pairs(min_val: Array, max_val: Array, one: Callable[[Soft, Soft], tuple[Soft, Soft | int]]) -> tuple[Array, Array]:
+def _pairs(
+    min_val: Array, max_val: Array, one: Callable[[Soft, Soft], tuple[Soft, Soft | int]], *, symmetric: bool
+) -> tuple[Array, Array]:
     found = [one(a, b) for a, b in _lists(min_val, max_val)]
     scales = array([s for s, _ in found], (len(found),), np.float32)
     zeros = [z for _, z in found]
     if any(isinstance(z, Soft) for z in zeros):
         return scales, array(zeros, (len(found),), np.float32)
-    return scales, np.array(zeros, np.int64)
+    return scales, np.array(zeros, np.int64 if symmetric else np.int32)
 
 
 def _float_zero(low: Soft, high: Soft, n: Soft, eps: float) -> tuple[Soft, Soft]:
@@ -112,9 +114,9 @@ def _(
         s = (high - low) / n
         quotient = (low / s).value
         steps = round_integer(Fraction(quotient), "half-even") if isfinite(quotient) else 0
-        return s, low_code - steps
+        return s, sorted((-(1 << 31), low_code - steps, (1 << 31) - 1))[1]
 
-    return _pairs(min_val, max_val, one)
+    return _pairs(min_val, max_val, one, symmetric=qscheme.endswith("symmetric"))
 
 
 def _wrapped_zero(low_code: int, high_code: int, quotient: Soft) -> int:
@@ -155,7 +157,7 @@ def _(
         s = _larger((above - below) / n, least)
         return s, _wrapped_zero(low_code, high_code, below / s)
 
-    return _pairs(min_val, max_val, one)
+    return _pairs(min_val, max_val, one, symmetric=qscheme.endswith("symmetric"))
 
 
 def _extremes(values: Sequence[float]) -> tuple[float, float]:

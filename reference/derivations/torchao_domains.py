@@ -23,7 +23,7 @@ from halfeven.reference.derivations.torchao_blocks import (
 )
 from halfeven.reference.exact import FORMATS, Format, round_to
 
-__all__ = ["Code", "by_reciprocal", "divided", "element_codes", "int_real", "promoted"]
+__all__ = ["Code", "before", "by_reciprocal", "divided", "element_codes", "int_real", "promoted"]
 
 Block = tuple[int, ...]
 _REALS = ("float32", "float16", "bfloat16")
@@ -89,6 +89,11 @@ def by_reciprocal(x: Soft, s: Soft, z: Soft | None, mid: float, domain: str) -> 
         return divided(x, s, z, mid, domain)
     code = _times(x, Soft(1.0, s.form) / s).rint()
     return code if z is None else _plus(code, z)
+
+
+def before(x: Soft, s: Soft, z: Soft | None, mid: float, domain: str) -> Soft:
+    """The code as 0.11 has it, which leaves the fraction of a float8's."""
+    return _times(x, Soft(1.0, s.form) / s) if domain == "FLOAT8" else by_reciprocal(x, s, z, mid, domain)
 
 
 def element_codes(
@@ -175,7 +180,7 @@ def _quantized(code: Code, *, machine: bool) -> Callable[..., Array]:
     def quantize(domain: str, given: dict[str, Any]) -> Array:
         x, dtype = given["input"], _name(given["output_dtype"])
         grid = bounds(dtype, given.get("quant_min"), given.get("quant_max"))
-        if domain == "NONE" and float8_max(dtype) is not None and not machine:
+        if domain == "NONE" and float8_max(dtype) is not None and code is not by_reciprocal:
             domain = "FLOAT8"
         if machine and domain == "INT" and given["zero_point"] is not None and not given["zero_point"].size:
             raise TypeError(domain)
@@ -214,6 +219,13 @@ def _quantize_float_0_18(**given: Any) -> Array:
 @derives("torchao.quantize_affine_no_zero_point@0.18")
 def _quantize_none_0_18(**given: Any) -> Array:
     return _quantized(by_reciprocal, machine=True)("NONE", given)
+
+
+@derives("torchao.quantize_affine_no_zero_point@0.11")
+def _quantize_none_0_11(**given: Any) -> Array:
+    if given["zero_point"] is not None:
+        raise ValueError(given["zero_point"])
+    return _quantized(before, machine=True)("NONE", given)
 
 
 def int_real(q: Soft, s: Soft, z: Soft | None, _mid: float, out: str) -> Soft:
@@ -271,6 +283,13 @@ def _dequantize_none(**given: Any) -> Array:
     return _dequantized("NONE", given)
 
 
+@derives("torchao.dequantize_affine_no_zero_point@0.11")
+def _dequantize_none_0_11(**given: Any) -> Array:
+    if given["zero_point"] is not None:
+        raise ValueError(given["zero_point"])
+    return _dequantized("NONE", given)
+
+
 def _wrapped(q: float, z: float) -> int:
     difference = as_integer(q, 32, signed=True) - as_integer(z, 32, signed=True)
     return (difference + 2**31) % 2**32 - 2**31
@@ -290,7 +309,7 @@ def _faked(given: dict[str, Any], code: Code) -> tuple[list[Soft], list[Soft], l
     """Codes before and after the limits, scales, zero points, the domain, the middle of the grid."""
     domain, point, dtype = given.get("zero_point_domain", "INT"), given["zero_point"], _name(given["quant_dtype"])
     grid = bounds(dtype, given.get("quant_min"), given.get("quant_max"))
-    if domain == "NONE" and float8_max(dtype) is not None and code is divided:
+    if domain == "NONE" and float8_max(dtype) is not None and code is not by_reciprocal:
         domain = "FLOAT8"
     if point is not None and not point.size:
         point = None
@@ -346,8 +365,9 @@ def _fake_with_mask_0_18(**given: Any) -> tuple[Array, Array]:
 
 @derives("torchao.quant_primitives.fake_quantize_affine@0.11")
 def _fake_quantize_0_11(**given: Any) -> Array:
+    _known(given)
     if given.get("zero_point_domain", "INT") != "INT":
-        return _fake_quantize_0_18(**given)
+        return _fake(given, before)[0]
     x, block, out = given["input"], given["block_size"], given["input"].dtype.name
     if given["zero_point"] is None:
         raise TypeError(None)
@@ -355,3 +375,9 @@ def _fake_quantize_0_11(**given: Any) -> Array:
     zeros = each(numbers(given["zero_point"]), x.shape, block)
     steps = [from_number(_wrapped(a.value, b), out) for a, b in zip(q, zeros, strict=True)]
     return pack([_times(a, b).to(FORMATS[out]).value for a, b in zip(steps, s, strict=True)], x.shape, out)
+
+
+@derives("torchao.fake_quantize_affine_cachemask@0.11")
+def _fake_with_mask_0_11(**given: Any) -> tuple[Array, Array]:
+    _, mask = _fake_with_mask_0_18(**given)
+    return _fake_quantize_0_11(**given), mask

@@ -61,6 +61,9 @@ def _tensor_to_scale(
         msg = "axiswise_dim=None is not accepted"
         raise AssertionError(msg)
     shape = hp_tensor.shape
+    if scaling_granularity != "TENSORWISE" and axiswise_dim not in range(-len(shape), len(shape)):
+        msg = f"axiswise_dim={axiswise_dim} is not accepted for the shape {shape}"
+        raise IndexError(msg)
     kept = (
         () if axiswise_dim is None else tuple(1 if i == axiswise_dim % len(shape) else n for i, n in enumerate(shape))
     )

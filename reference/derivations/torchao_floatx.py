@@ -138,8 +138,11 @@ def dequantize(tensor: Array, scale: Array, ebits: int, mbits: int, output_dtype
 @derives("torchao.from_hp_to_fpx")
 def fpx(input_float: Array, ebits: int, mbits: int) -> dict[str, Any]:
     """Scales, then codes."""
-    if [n % _TILE for n in input_float.shape] != [0, 0] or ebits + mbits >= _PACKED:
-        msg = f"input_float={input_float.shape}, ebits={ebits}, mbits={mbits} is not accepted"
-        raise AssertionError(msg)
+    if input_float.ndim in (0, 1):
+        raise IndexError(input_float.shape)
+    if [n % _TILE for n in input_float.shape] != [0, 0]:
+        raise AssertionError(input_float.shape)
+    if ebits + mbits >= _PACKED:
+        raise ValueError(ebits + mbits)
     scale = choose(input_float, ebits, mbits)
     return {"codes": quantize(input_float, scale, ebits, mbits), "scale": scale}

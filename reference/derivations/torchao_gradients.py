@@ -60,3 +60,18 @@ def _gradients(**given: Any) -> tuple[Array, Array, Array | None]:
 @derives("torchao.fake_quantize_affine_gradients@0.18")
 def _gradients_0_18(**given: Any) -> tuple[Array, Array, Array | None]:
     return _each(_chained, given)
+
+
+def _cut(x: Soft, s: Soft, z: Soft | None, g: Soft, low: Soft, high: Soft) -> Three:
+    """Nothing of the input's own, but the sign of its nothing."""
+    reciprocal, nothing = Soft(1.0, s.form) / s, Soft(0.0, x.form)
+    _, q = _steps(x * reciprocal, z, low, high)
+    return nothing * reciprocal, g * q + -(nothing * x) * (reciprocal * reciprocal), nothing
+
+
+@derives("torchao.fake_quantize_affine_gradients@0.11")
+def _gradients_0_11(**given: Any) -> tuple[Array, Array, Array | None]:
+    found = _each(_cut, given)
+    if given["zero_point"] is not None:
+        raise RuntimeError(given["zero_point"])
+    return found

@@ -158,16 +158,17 @@ def _to_mx_0_18(data_hp: Array, elem_dtype: str, block_size: int, scaling_mode: 
 
 
 def _lost(x: np.float32, elem_dtype: str, product: bool) -> int:
-    """An element of a block with NaN: over infinity; or times NaN, which leaves the quiet one."""
+    """An element of a block with NaN: over infinity; or times NaN, which leaves a NaN its own bits, but for quiet."""
     fields, has_nan = ELEMENTS[elem_dtype]
     negative = copysign(1, x) < 0
     if not isnan(x) and not isinf(x) and not product:
         return element_code(Fraction(0), negative, elem_dtype)
     if has_nan:
         return 127
-    if product:
-        return nan_code(_QUIET, *fields[:2])
-    return nan_code(int(x.view(np.uint32)) if isnan(x) else _X86, *fields[:2])
+    if isnan(x):
+        bits = int(x.view(np.uint32))
+        return nan_code(bits if bits % 2**23 >= 2**22 else bits + 2**22, *fields[:2])
+    return nan_code(_QUIET if product else _X86, *fields[:2])
 
 
 @derives("torchao.mx_dequantize")

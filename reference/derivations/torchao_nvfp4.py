@@ -10,6 +10,7 @@ from halfeven.reference.derivations.codes import values
 from halfeven.reference.derivations.registry import derives
 from halfeven.reference.derivations.soft import DTYPES, Array, Soft, array, form, soft, softs
 from halfeven.reference.derivations.torchao_float8 import float8_code
+from halfeven.reference.derivations.torchao_floatx import nan_code
 from halfeven.reference.derivations.torchao_mx import element_code, pack, unpack
 from halfeven.reference.exact import FORMATS
 
@@ -72,13 +73,21 @@ def _quantize(data_hp: Array, block_size: int, per_tensor_scale: Array | None, k
             if not scaled.nan:
                 codes.append(_code(scaled))
             elif keep_nan:
-                # The NaN of the scale is left, which for 0 / 0 is negative on x86-64.
-                codes.append(4 + 8 * (not has_nan))
+                codes.append(_nan_code(s_t, has_nan, ratio.nan))
             else:
                 codes.append(_code(x) if x.value == 0 else 0)
     rows = (shape[0], prod(shape[1:]) // 16)
     stored = np.array(scales, np.uint8).reshape(rows).view(getattr(ml_dtypes, _SCALE))
     return stored, pack(np.array(codes, np.uint8).reshape(shape))
+
+
+def _nan_code(s_t: Soft, has_nan: bool, no_ratio: bool) -> int:
+    """The first NaN on the way to an element is left; one that x86-64 makes is negative, and e4m3 fills its payload."""
+    if s_t.nan:
+        return nan_code(0xFFC00000 if copysign(1, s_t.value) < 0 else 0x7FC00000, 2, 1)
+    if has_nan:
+        return nan_code(0x7FF00000, 2, 1)
+    return nan_code(0xFFF00000 if no_ratio else 0xFFC00000, 2, 1)
 
 
 @derives("torchao.nvfp4_quantize")

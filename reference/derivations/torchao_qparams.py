@@ -126,7 +126,8 @@ def _with_min_max(
     scale = convert(scales, min_val.shape, scale_dtype or own)
     if points is None:
         return scale, None
-    return scale, convert(points, min_val.shape, zero_point_dtype or own, refuse_nan=True)
+    default = "int32" if (mapping_type, zero_point_domain) == ("ASYMMETRIC", "INT") else own
+    return scale, convert(points, min_val.shape, zero_point_dtype or default, refuse_nan=True)
 
 
 @derives("torchao.choose_qparams_affine_with_min_max@0.18")

@@ -3,6 +3,9 @@
 A name with an ``@`` is a library's measured behaviour, where it parts from its document; its model is evaluated.
 """
 
+from dataclasses import replace
+
+from halfeven.reference.catalogue import FORMULAS
 from halfeven.reference.profiles import compressed_tensors_forward as _forward  # noqa: F401 - its formulas register
 from halfeven.reference.profiles import number_formats as _number_formats  # noqa: F401 - its formulas register
 from halfeven.reference.profiles import torch_choose_qparams as _torch_choose_qparams  # noqa: F401
@@ -50,5 +53,20 @@ _ALL = (
 )
 
 PROFILES: dict[str, Profile] = {p.name: p for p in _ALL}
+
+
+def _of_formulas() -> dict[str, Profile]:
+    """The versions that only formulas have: a backend may claim them too, its operations as documented."""
+    found: dict[str, Profile] = {}
+    for formula, _, tag in (f.partition("@") for f in FORMULAS if "@" in f):
+        systems = [n for n in PROFILES if formula.replace("_", "-").startswith(f"{n}.".replace("_", "-"))]
+        system = max(systems, key=len)
+        if (name := f"{system}@{tag}") not in PROFILES:
+            title = f"the functions of {system} as {tag} has them; operations as documented"
+            found[name] = replace(PROFILES[system], name=name, title=title, source=f"{system} {tag}, measured")
+    return found
+
+
+PROFILES |= _of_formulas()
 
 __all__ = ["OPERATIONS", "PROFILES", "Operation", "Profile"]

@@ -22,6 +22,7 @@ __all__ = [
     "rescaling_int_quant",
     "scale_shift_zero_point",
     "to_int",
+    "to_int_0_13",
 ]
 
 _INT_QUANT = "brevitas.core.quant.IntQuant"
@@ -105,6 +106,7 @@ def max_int(signed: bool, narrow_range: bool, bit_width: int) -> Array:
 
     Raises:
         TypeError: ``bit_width`` is no int.
+        ValueError: ``bit_width`` is below 1.
     """
     if signed:
         return _float32(_two_to(bit_width) / 2 - 1)
@@ -143,7 +145,19 @@ def _two_to(bit_width: int) -> float:
     if isinstance(bit_width, bool) or not isinstance(bit_width, int):
         msg = f"bit_width={bit_width!r} is not accepted: give an int; the power of a fraction is not derived here"
         raise TypeError(msg)
+    if bit_width < 1:
+        msg = f"bit_width={bit_width} is not accepted: give 1 or more"
+        raise ValueError(msg)
     return float(np.ldexp(1.0, bit_width))
+
+
+def _check_shapes(x: Array, **parameters: Array) -> None:
+    for name, parameter in parameters.items():
+        try:
+            np.broadcast_shapes(x.shape, parameter.shape)
+        except ValueError:
+            msg = f"{name} of shape {parameter.shape} is not accepted: it does not broadcast with {x.shape}"
+            raise RuntimeError(msg) from None
 
 
 def _float32(value: float) -> Array:
@@ -196,8 +210,10 @@ def to_int(
 
     Raises:
         TypeError: ``bit_width`` is no int.
-        ValueError: ``float_to_int`` is none of these.
+        ValueError: ``bit_width`` is below 1; ``float_to_int`` is none of these.
+        RuntimeError: ``scale`` or ``zero_point`` does not broadcast with ``x``.
     """
+    _check_shapes(x, scale=scale, zero_point=zero_point)
     t = x.dtype
     with np.errstate(all="ignore"):
         y = x / scale
@@ -207,6 +223,34 @@ def to_int(
         y = _float_to_int(y, float_to_int)
         y = np.where(y > max_int_val, max_int_val, y)
         return np.where(y < min_int_val, min_int_val, y)
+
+
+@formula(
+    "brevitas.IntQuant.to_int@0.13",
+    equation=r"q = \mathrm{clamp}(\mathrm{float\_to\_int}(x / s + z),\ q_{min},\ q_{max})",
+    basis=_INPUT,
+    source="brevitas 0.13.4, measured",
+)
+def to_int_0_13(
+    scale: Array,
+    zero_point: Array,
+    bit_width: int,
+    x: Array,
+    signed: bool = True,
+    narrow_range: bool = False,
+    float_to_int: str = "ROUND",
+) -> Array:
+    """A ``bit_width`` below 1 passes: the ends are fractions then, the lower one wins, and unsigned is -0.0 below 0."""
+    if bit_width >= 1:
+        return to_int(scale, zero_point, bit_width, x, signed, narrow_range, float_to_int)
+    _check_shapes(x, scale=scale, zero_point=zero_point)
+    codes = float(np.ldexp(1.0, bit_width))
+    low = _float32(-codes / 2 + narrow_range if signed else 0.0 * bit_width).astype(x.dtype)
+    high = _float32(codes / 2 - 1 if signed else codes - 1 - narrow_range).astype(x.dtype)
+    with np.errstate(all="ignore"):
+        rounded = _float_to_int(x / scale + zero_point, float_to_int)
+        limited = np.where(rounded > high, high, rounded)
+        return np.where(limited < low, low, limited)
 
 
 @formula(
@@ -265,6 +309,7 @@ def int_quant_gradients(
     """
     y_int = to_int(scale, zero_point, bit_width, x, signed, narrow_range, float_to_int)
     t = x.dtype
+    _check_shapes(x, grad=grad)
     with np.errstate(all="ignore"):
         y = _float_to_int(x / scale + zero_point, float_to_int)
         outside = (y > max_int(signed, narrow_range, bit_width).astype(t)) | (
@@ -280,7 +325,7 @@ def int_quant_gradients(
 
 @formula(
     "brevitas.RescalingIntQuant",
-    equation=r"s = \text{threshold} / \text{int\_threshold},\ z = 0,\ \hat x = \mathrm{IntQuant}(s, z, b, x)",
+    equation=r"s = |\text{threshold} / \text{int\_threshold}|,\ z = 0,\ \hat x = \mathrm{IntQuant}(s, z, b, x)",
     basis=_INPUT,
     source="brevitas.core.quant.RescalingIntQuant, with ConstScaling, IntScaling, ZeroZeroPoint and BitWidthConst",
 )
@@ -291,7 +336,8 @@ def rescaling_int_quant(
 
     Args:
         x: float32 of any shape.
-        threshold: 0-d float32, in reals: the magnitude of the lowest code of a signed, of the highest of another grid.
+        threshold: 0-d float32, in reals: the magnitude of the lowest code of a signed, of the highest of another grid;
+            its sign does not count (measured).
         bit_width: width of the codes; errors as in ``to_int``.
         signed: codes of both signs.
         narrow_range: one code fewer: the lowest of a signed, the highest of an unsigned grid.
@@ -301,7 +347,7 @@ def rescaling_int_quant(
     """
     int_threshold = int_scaling(bit_width, signed, narrow_range)
     with np.errstate(all="ignore"):
-        scale = np.asarray(threshold / int_threshold)
+        scale = np.abs(threshold / int_threshold)
     zero_point = _float32(0)
     y = int_quant(scale, zero_point, bit_width, x, signed, narrow_range)
     return y, scale, zero_point, _float32(bit_width)
@@ -337,6 +383,7 @@ def scale_shift_zero_point(
     lowest: Any = min_int(signed, narrow_range, bit_width).astype(zero_point.dtype)
     if quantize_zero_point:
         return to_int(scale, lowest, bit_width, zero_point, signed, narrow_range)
+    _check_shapes(zero_point, scale=scale)
     with np.errstate(all="ignore"):
         out: Array = zero_point / scale + lowest
     return out

@@ -6,6 +6,7 @@ import ml_dtypes
 import numpy as np
 
 from halfeven.reference.catalogue import AsComputed, formula
+from halfeven.reference.minifloat import FLOAT_FORMATS, cast
 from halfeven.reference.profiles.compressed_tensors import calculate_range, cast_to_fp4
 from halfeven.reference.profiles.profile import Array
 
@@ -36,13 +37,13 @@ def quantize(
     dtype: str | None = None,
     global_scale: Array | None = None,
 ) -> Array:
-    """Codes of ``x``: integers, or numbers of E4M3 or E2M1, which is what round means for floats.
+    """Codes of ``x``: integers, or numbers of E4M3, E2M3 or E2M1, which is what round means for floats.
 
     Args:
         x: float32 or bfloat16, of at least one dimension.
         scale: real per code, of the dtype and rank of ``x``, broadcastable to it.
         zero_point: in codes, int8, likewise; without one nothing is added, so that a zero keeps its sign.
-        num_bits: 8 or 4, or for integers any width.
+        num_bits: 8, 6 or 4, or for integers any width.
         type: int or float.
         dtype: what the codes are cast to: int8, or float8_e4m3fn; without one they are floats as computed.
         global_scale: float32 of shape (1,); divides the scale.
@@ -61,11 +62,19 @@ def quantize(
         match (type, num_bits):
             case ("float", 8):
                 rounded = limited.astype(ml_dtypes.float8_e4m3fn).astype(t)
+            case ("float", 6):
+                rounded = _cast_to_fp6(limited)
             case ("float", _):
                 rounded = cast_to_fp4(limited)
             case _:
                 rounded = np.rint(limited)
     return rounded if dtype is None else _cast(rounded, dtype)
+
+
+def _cast_to_fp6(x: Array) -> Array:
+    """The nearest E2M3 value, ties to the even code; a zero keeps its sign (measured), NaN stays."""
+    known = np.where(np.isnan(x), np.zeros((), x.dtype), x)
+    return np.where(np.isnan(x), x, cast(known, FLOAT_FORMATS["float6_e2m3fn"], overflow="saturate")).astype(x.dtype)
 
 
 def _cast(values: Array, dtype: str) -> Array:
@@ -134,7 +143,7 @@ def dequantize_0_20(
     dtype: str | None = None,
     global_scale: Array | None = None,
 ) -> Array:
-    """``dequantize``, but ``dtype`` is not heeded unless the strategy is group."""
+    """``dequantize``, but the result has the scale's dtype whatever ``dtype`` says, unless the strategy is group."""
     del dtype
     s = _effective(scale, global_scale)
     with np.errstate(all="ignore"):

@@ -16,9 +16,9 @@ __all__ = ["encode_ml_dtypes", "encode_torch"]
     source="ml_dtypes 0.6.0 and numpy 2.4.6, measured on the CPU",
 )
 def encode_ml_dtypes(x: Array, format: Named, *, overflow: Overflow) -> Array:  # noqa: A002 - the documents' own word
-    """What ``astype`` gives. A float64 is rounded to float32 first, but for float16, which NumPy casts itself.
+    """A float64 is rounded to float32 first, NaN to a finite format is a zero of the other sign, e8m0 ties go up.
 
-    To a finite format NaN becomes the zero of the other sign. To e8m0 ties go up, and so does all above 2^-127.
+    What ``astype`` gives. float16 is cast by NumPy itself, once. To e8m0 all above 2^-127 goes up.
     Arguments and errors as in ``encode``, but for NaN.
     """
     f = format_of(format)
@@ -39,9 +39,9 @@ def encode_ml_dtypes(x: Array, format: Named, *, overflow: Overflow) -> Array:  
     source="torch 2.13.0, measured on the CPU",
 )
 def encode_torch(x: Array, format: Named, *, overflow: Overflow) -> Array:  # noqa: A002 - the documents' own word
-    """What ``to`` gives. A float64 is rounded to float32 first.
+    """A float64 is rounded to float32 first, NaN has all mantissa bits set, e8m0 ties go up and drop the sign.
 
-    NaN has all mantissa bits set. e8m0 drops the sign, takes zero for 2^-127, and rounds as in ``encode_ml_dtypes``.
+    What ``to`` gives. e8m0 drops the sign, takes zero for 2^-127, and rounds as in ``encode_ml_dtypes``.
     Arguments and errors as in ``encode``.
     """
     f = format_of(format)

@@ -114,7 +114,7 @@ def choose_qparams_per_token(
     """One scale and one zero point, 0, for every vector along the last dimension, which both keep with length 1.
 
     Args:
-        input: float32, float16 or bfloat16, any shape.
+        input: float32, float16, bfloat16 or float64, any shape.
         dtype: "int8".
 
     Returns:
@@ -134,7 +134,8 @@ def choose_qparams_per_token(
         amax = np.asarray(np.max(np.abs(input), axis=-1, keepdims=True) if input.ndim else np.abs(input))
         held = np.dtype(np.float32) if input.dtype == np.float16 else input.dtype
         clamped = np.maximum(amax.astype(held), np.asarray(1e-5).astype(held))
-        scales = np.asarray(clamped.astype(np.float32) / np.float32(127)).astype(held)
+        wide = np.promote_types(held, np.float32)
+        scales = np.asarray(clamped.astype(wide) / np.asarray(127, wide)).astype(held)
     return scales, np.zeros(scales.shape, held)
 
 

@@ -6,6 +6,7 @@ order in which torch adds is not stated.
 """
 
 from math import fsum
+from typing import Any
 
 import numpy as np
 
@@ -22,18 +23,27 @@ __all__ = [
 ]
 
 _F32 = AsComputed(dtype="float32")
+_WIDE = AsComputed(dtype="float32, the quotient in float64 where x is; then rounded to the dtype of x")
+_FLOATS = ("float32", "float16", "bfloat16", "float64")
 _FORWARD = r"y = (\mathrm{clamp}(\mathrm{round}(x \cdot (1 / s)) + z, q_{min}, q_{max}) - z) \cdot s"
 _BACKWARD = (
-    r"q = \mathrm{round}(x \cdot (1/s) + z),\quad \partial_x = g\,[q_{min} \le q \le q_{max}],\quad"
-    r"\partial_s = \sum g\,((q - z) s - x)(1/s)\ \text{inside},\ g\,(q_{lim} - z)\ \text{outside},\quad"
+    r"q = \mathrm{round}(x \cdot (1/s) + z),\quad \partial_x = g\,[q_{min} \le q \le q_{max}],\quad "
+    r"\partial_s = \sum g\,((q - z) s - x)(1/s)\ \text{inside},\ g\,(q_{lim} - z)\ \text{outside},\quad "
     r"\partial_z = \sum -g s\ \text{outside}"
 )
 _MASK = r"\partial_x = g\,[q_{min} \le \mathrm{round}(x \cdot (1/s)) + z \le q_{max}]"
 
 
-def _check(quant_min: int, quant_max: int, zero_point: Array) -> None:
+def _check(x: Array, quant_min: Any, quant_max: Any, zero_point: Array) -> None:
+    for name, value in (("quant_min", quant_min), ("quant_max", quant_max)):
+        if not isinstance(value, int):
+            msg = f"{name}={value!r} is not accepted: give an int"
+            raise TypeError(msg)
+    if x.dtype.name not in _FLOATS:
+        msg = f"x of {x.dtype.name} is not accepted: give one of {', '.join(_FLOATS)}"
+        raise NotImplementedError(msg)
     if quant_min > quant_max:
-        msg = f"quant_min={quant_min} is above quant_max={quant_max}: a grid needs quant_min <= quant_max"
+        msg = f"quant_min={quant_min} is not accepted above quant_max={quant_max}: give quant_min <= quant_max"
         raise RuntimeError(msg)
     if np.isnan(zero_point).any():
         msg = "zero_point=nan is not accepted: give a number"
@@ -50,11 +60,11 @@ def _check_gradients(x: Array, quant_min: int, quant_max: int) -> None:
 
 
 def _along(parameter: Array, x: Array, axis: int) -> Array:
-    if axis >= x.ndim:
-        msg = f"axis={axis} is not accepted for x of shape {x.shape}"
+    if not -x.ndim <= axis < x.ndim:
+        msg = f"axis={axis} is not accepted for x of shape {x.shape}: give one of its {x.ndim} dimensions"
         raise IndexError(msg)
     if axis < 0 or parameter.shape != (x.shape[axis],):
-        msg = f"axis={axis}, parameters of shape {parameter.shape} are not accepted for x of shape {x.shape}"
+        msg = f"axis={axis}, parameters of shape {parameter.shape} are not accepted: x has the shape {x.shape}"
         raise RuntimeError(msg)
     return parameter.reshape([x.shape[axis] if i == axis else 1 for i in range(x.ndim)])
 
@@ -82,46 +92,51 @@ def _sum(terms: Array) -> np.float32:
     return np.float32(np.sum(terms.astype(np.float64)))
 
 
-@formula("torch.learnable.per_tensor", equation=_FORWARD, basis=_F32, source="torch 2.13.0, measured")
+@formula("torch.learnable.per_tensor", equation=_FORWARD, basis=_WIDE, source="torch 2.13.0, measured")
 def per_tensor(x: Array, scale: Array, zero_point: Array, quant_min: int, quant_max: int) -> Array:
-    """``x`` on the grid, float32; NaN takes the lowest code.
+    """``x`` on the grid, in its dtype; NaN takes the lowest code.
 
     Args:
-        x: float32, any shape.
+        x: float32, float16, bfloat16 or float64, any shape; of float64 only the quotient is in that.
         scale: float32 of one element.
         zero_point: float32 of one element; it is rounded, a tie to the even integer, and limited to the grid.
         quant_min: the lowest code.
         quant_max: the highest code.
 
     Raises:
+        TypeError: an end of the grid is no int.
+        NotImplementedError: ``x`` is of no such dtype.
         RuntimeError: ``quant_min`` above ``quant_max``, or a zero point of NaN.
     """
-    _check(quant_min, quant_max, zero_point)
+    _check(x, quant_min, quant_max, zero_point)
     s, low, high = scale[0], np.float32(quant_min), np.float32(quant_max)
+    wide = x.astype(np.promote_types(x.dtype, np.float32))
     with np.errstate(all="ignore"):
         z = np.clip(np.rint(zero_point[0]), low, high)
-        q = np.rint(x * (np.float32(1) / s)) + z
-        y: Array = (np.fmin(np.fmax(q, low), high) - z) * s
-    return y
+        q = np.rint(wide * (np.float32(1) / s)) + z
+        y: Array = (np.fmin(np.fmax(q, low), high).astype(np.float32) - z) * s
+    return np.asarray(y).astype(x.dtype)
 
 
-@formula("torch.learnable.per_channel", equation=_FORWARD, basis=_F32, source="torch 2.13.0, measured")
+@formula("torch.learnable.per_channel", equation=_FORWARD, basis=_WIDE, source="torch 2.13.0, measured")
 def per_channel(x: Array, scale: Array, zero_point: Array, axis: int, quant_min: int, quant_max: int) -> Array:
-    """``x`` on the grid, float32; what an int64 does not hold, and NaN, take the lowest code.
+    """``x`` on the grid, in its dtype; what an int64 does not hold, and NaN, take the lowest code.
 
-    Arguments and errors as in ``per_tensor``, but scale and zero point have one entry per index along ``axis``.
+    Arguments and errors as in ``per_tensor``, but scale and zero point have one entry per index along ``axis``, and a
+    float64 ``x`` is computed with in float64 throughout.
 
     Raises:
-        IndexError: ``axis`` is beyond the dimensions.
-        RuntimeError: ``axis`` is negative, or the parameters are not as many as the channels.
+        IndexError: ``axis`` is beyond the dimensions, counted from either end.
+        RuntimeError: ``axis`` is negative otherwise, or the parameters are not as many as the channels.
     """
-    _check(quant_min, quant_max, zero_point)
+    _check(x, quant_min, quant_max, zero_point)
     s, low, high = _along(scale, x, axis), np.float32(quant_min), np.float32(quant_max)
+    wide = x.astype(np.promote_types(x.dtype, np.float32))
     with np.errstate(all="ignore"):
         z = np.clip(np.rint(_along(zero_point, x, axis)), low, high)
-        q = _int64(np.rint(x * (np.float32(1) / s)) + z)
+        q = _int64(np.rint(wide * (np.float32(1) / s)) + z)
         y: Array = (np.minimum(np.maximum(q, low), high) - z) * s
-    return y
+    return np.asarray(y).astype(x.dtype)
 
 
 @formula("torch.learnable.per_tensor_gradients", equation=_BACKWARD, basis=_F32, source="torch 2.13.0, measured")
@@ -151,7 +166,7 @@ def per_tensor_gradients(
     Raises:
         RuntimeError: as in ``per_tensor``; a range without zero, or ``x`` of another dtype than float32.
     """
-    _check(quant_min, quant_max, zero_point)
+    _check(x, quant_min, quant_max, zero_point)
     _check_gradients(x, quant_min, quant_max)
     if not x.size:
         return x, scale, zero_point
@@ -185,7 +200,7 @@ def per_channel_gradients(
         IndexError: as in ``per_channel``.
         RuntimeError: as in ``per_channel`` and ``per_tensor_gradients``; or ``x`` has one dimension.
     """
-    _check(quant_min, quant_max, zero_point)
+    _check(x, quant_min, quant_max, zero_point)
     _check_gradients(x, quant_min, quant_max)
     s, low, high, g = _along(scale, x, axis), np.float32(quant_min), np.float32(quant_max), np.float32(grad_factor)
     if not x.size:

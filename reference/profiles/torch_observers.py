@@ -24,7 +24,7 @@ _EIGHT_SIGNED, _EIGHT_UNSIGNED, _THIRTY_TWO = ("qint8", "int8"), ("quint8", "uin
 _OTHERS = ("int16", "uint16", "quint4x2", "float8_e5m2", "float8_e4m3fn")
 _SOURCE = "torch.ao.quantization.observer.MinMaxObserver: equations of s and z"
 _EQUATION = (
-    r"s = \frac{2 \max(|x_{min}|, x_{max})}{Q_{max} - Q_{min}},\ z \in \{0, 128\}\quad\text{or}\quad"
+    r"s = \frac{2 \max(|x_{min}|, x_{max})}{Q_{max} - Q_{min}},\ z \in \{0, 128\}\quad\text{or}\quad "
     r"s = \frac{x_{max} - x_{min}}{Q_{max} - Q_{min}},\ z = Q_{min} - \mathrm{round}(x_{min} / s)"
 )
 
@@ -107,7 +107,8 @@ def calculate_qparams(
         eps: not in the document's equations.
 
     Returns:
-        scale: float32, and zero point: integers, or float32 for per_channel_affine_float_qparams; of at least one
+        scale: float32, and zero point: int32, limited to it (measured), int64 where symmetric or nothing was observed
+            (measured), or float32 for per_channel_affine_float_qparams; of at least one
         dimension.
 
     Raises:
@@ -132,7 +133,7 @@ def calculate_qparams(
         else:
             s = (x_max - x_min) / n
             r = np.rint(x_min / s).astype(np.float64)
-            z = q_min - np.where(np.isfinite(r), r, 0.0).astype(np.int64)
+            z = np.clip(q_min - np.where(np.isfinite(r), r, 0.0), -(2**31), 2**31 - 1).astype(np.int32)
     equal = x_min == x_max
     return np.where(equal, np.float32(1), s), np.where(equal, 0, z)
 
@@ -185,7 +186,7 @@ def calculate_qparams_2_13(
         r = np.rint(min_neg / s).astype(np.float64)
         int32 = np.where(np.abs(r) < 2.0**31, r, -(2.0**31))
         wrapped = (q_min - int32 + 2.0**31) % 2.0**32 - 2.0**31
-        return s, np.clip(wrapped, q_min, q_max).astype(np.int64)
+        return s, np.clip(wrapped, q_min, q_max).astype(np.int32)
 
 
 @formula(
@@ -240,7 +241,7 @@ def per_channel_min_max(batches: Sequence[Array], ch_axis: int = 0) -> tuple[Arr
         x = np.moveaxis(batch.astype(np.float32), ch_axis, 0).reshape(batch.shape[ch_axis], -1)
         low, high = np.min(x, axis=1), np.max(x, axis=1)
         if x_min.size not in (0, low.size):
-            msg = f"a batch of {low.size} channels is not accepted after one of {x_min.size}"
+            msg = f"batches with {x_min.size}, then {low.size} channels are not accepted: give one number of them"
             raise RuntimeError(msg)
         x_min = np.minimum(x_min, low) if x_min.size else low
         x_max = np.maximum(x_max, high) if x_max.size else high
@@ -282,7 +283,7 @@ def moving_average_min_max(batches: Sequence[Array], averaging_constant: float =
     source="torch 2.13.0, MovingAverageMinMaxObserver, measured",
 )
 def moving_average_min_max_2_13(batches: Sequence[Array], averaging_constant: float = 0.01) -> tuple[Array, Array]:
-    """As documented, in another order of the same terms, which rounds otherwise."""
+    """As documented, but the mean x + c (new - x), where the document has (1 - c) x + c new: each rounds otherwise."""
     x_min, x_max = np.asarray(np.inf, np.float32), np.asarray(-np.inf, np.float32)
     c = np.float32(averaging_constant)
     with np.errstate(all="ignore"):

@@ -12,7 +12,7 @@ import pytest
 
 from halfeven.conformance.calls import CALLS, CallSet
 from halfeven.conformance.edits import edits, mutated
-from halfeven.conformance.formula_run import versions
+from halfeven.conformance.formula_run import formula_of, versions
 from halfeven.conformance.formulas import answer, differences
 from halfeven.conformance.requirements import Requirement, requirements
 from halfeven.reference.catalogue import FORMULAS
@@ -100,6 +100,14 @@ def test_every_requirement_has_an_id_of_its_own() -> None:
         assert ids
 
 
+def test_every_version_of_a_formula_can_be_claimed() -> None:
+    tags = {(f.split("@")[0].split(".")[0], f.split("@")[1]) for f in FORMULAS if "@" in f}
+    claimed = {(p.split("@")[0].split(".")[0].replace("-", "_"), p.split("@")[1]) for p in PROFILES if "@" in p}
+    assert {(s.replace("-", "_"), t) for s, t in tags} <= claimed
+    assert formula_of("torchao.to_mx", "torchao@0.18") is FORMULAS["torchao.to_mx@0.18"]
+    assert formula_of("torchao.pack_uint4", "torchao@0.18") is FORMULAS["torchao.pack_uint4"]
+
+
 def test_a_formula_s_requirement_belongs_to_the_formula_s_system() -> None:
     strangers = [r.id for r in called() if not same_system(r.formula, r.id.split("/")[0])]
     assert strangers == []
@@ -148,11 +156,11 @@ def inexact(text: str) -> list[str]:
 
 
 def test_no_oracle_takes_a_logarithm_or_a_power() -> None:
-    files = sorted((ROOT / "reference").rglob("*.py"))
+    files = {str(p.relative_to(ROOT)): p.read_text(encoding="utf-8") for p in (ROOT / "reference").rglob("*.py")}
     assert len(files) > 30
-    found = {p.name: found for p in files if (found := inexact(p.read_text(encoding="utf-8")))}
+    found = {name: found for name, text in files.items() if (found := inexact(text))}
     # The entropy is a sum of logarithms; its derivation bounds each by rationals, and shows that the choice is decided.
-    assert found == {"histogram.py": ["log"]}
+    assert found == {"reference/profiles/pytorch_quantization/histogram.py": ["log"]}
     found = inexact("np.log2(x)\n2.0 ** k\nx ** 2\n2 ** k\nFraction(2) ** k\n2.0 ** -24")
     assert sorted(found) == ["2.0 ** k", "log2", "x ** 2"]
 

@@ -224,10 +224,19 @@ def test_bad_usage_is_status_2_with_the_nearest_names(
     assert hint in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("what", ["backends", "profiles", "requirements"])
-def test_lists(what: str, capsys: pytest.CaptureFixture[str]) -> None:
+@pytest.mark.parametrize(
+    ("what", "shown"),
+    [
+        ("backends", "torchao"),
+        ("profiles", "clamp(round("),
+        ("formulas", "torchao.choose_qparams_affine@0.18"),
+        ("requirements", "onnx/quantize/nearest-code"),
+        ("documents", "not testable: It is the path of a Python module"),
+    ],
+)
+def test_lists(what: str, shown: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert cli.main(["list", what]) == 0
     said = capsys.readouterr().out
-    assert {"backends": "torchao", "profiles": "clamp(round(", "requirements": "onnx/quantize/nearest-code"}[
-        what
-    ] in said
+    assert shown in said
+    assert cli.main(["list", what, "--profile", "aimet"]) == 0
+    assert 0 < len(capsys.readouterr().out) < len(said)

@@ -5,6 +5,8 @@ from typing import Any
 
 from torch import Tensor
 
+from halfeven.conformance.backends.protocol import Unsupported
+
 __all__ = ["FUNCTIONS"]
 
 
@@ -37,6 +39,9 @@ def lpbq_encoding_dict(
     import torch
     from aimet_torch.quantization import affine
 
+    if not ((per_channel_scale > 0).all() and per_channel_scale.isfinite().all() and (per_block_int_scale >= 1).all()):
+        msg = "the library finds the integers anew, by quotients that such scales do not have"
+        raise Unsupported(msg)
     scale = per_channel_scale
     for axis, (blocks, groups) in enumerate(zip(per_block_int_scale.shape, per_channel_scale.shape, strict=True)):
         scale = scale.repeat_interleave(blocks // groups, axis)

@@ -5,6 +5,8 @@ from typing import Any
 
 from torch import Tensor
 
+from halfeven.conformance.backends.protocol import Unsupported
+
 __all__ = ["FUNCTIONS"]
 
 
@@ -15,6 +17,9 @@ def float_quantize_dequantize(
     import torch
     from aimet_torch.quantization.float import FloatEncoding, FloatQuantizeDequantize
 
+    if bits.get("exponent_bits", 2) < 2 or bits.get("mantissa_bits", 1) < 1:  # noqa: PLR2004
+        msg = "the library rounds to such a width by another rule"
+        raise Unsupported(msg)
     own = FloatQuantizeDequantize(**bits, dtype=dtype and getattr(torch, dtype)).get_encodings()
     encoding = FloatEncoding(
         own.mantissa_bits, own.exponent_bits, own.finite, own.unsigned_zero, scale, block_size=block_size
@@ -28,6 +33,9 @@ def float_cast(tensor: Tensor, exponent_bits: int, mantissa_bits: int) -> Tensor
     import torch
     from aimet_torch.quantization.float import FloatEncoding
 
+    if exponent_bits < 2 or mantissa_bits < 1:  # noqa: PLR2004
+        msg = "the library rounds to such a width by another rule"
+        raise Unsupported(msg)
     encoding = FloatEncoding(mantissa_bits, exponent_bits, False, False, torch.ones(()))
     result: Tensor = encoding.quantize_dequantize(tensor)
     return result

@@ -5,14 +5,14 @@ from typing import Any
 
 import torch
 
+from halfeven.conformance.backends.protocol import Unsupported
+
 __all__ = ["FUNCTIONS"]
 
 
 def _encode(x: torch.Tensor, format: Any, overflow: str) -> torch.Tensor:  # noqa: A002 - the formula's own word
     import ml_dtypes
     import numpy as np
-
-    from halfeven.conformance.backends.protocol import Unsupported
 
     names = {
         (4, 3, 7, "ieee"): "float8_e4m3",
@@ -33,8 +33,6 @@ def _encode(x: torch.Tensor, format: Any, overflow: str) -> torch.Tensor:  # noq
 def _decode(codes: torch.Tensor, format: Any, dtype: str = "float32") -> torch.Tensor:  # noqa: A002 - the formula's own word
     import ml_dtypes
     import numpy as np
-
-    from halfeven.conformance.backends.protocol import Unsupported
 
     names = {
         (4, 3, 7, "ieee"): "float8_e4m3",

@@ -8,12 +8,12 @@ from typing import Any
 
 import torch
 
+from halfeven.conformance.backends.protocol import Unsupported
+
 __all__ = ["FUNCTIONS"]
 
 
 def _encode(x: torch.Tensor, format: Any, overflow: str) -> torch.Tensor:  # noqa: A002 - the formula's own word
-    from halfeven.conformance.backends.protocol import Unsupported
-
     names = ("float8_e4m3fn", "float8_e4m3fnuz", "float8_e5m2", "float8_e5m2fnuz", "float8_e8m0fnu")
     follows = "saturate" if format == "float8_e4m3fn" else "special"
     if format not in names or overflow != follows or not x.is_floating_point():
@@ -23,8 +23,6 @@ def _encode(x: torch.Tensor, format: Any, overflow: str) -> torch.Tensor:  # noq
 
 
 def _decode(codes: torch.Tensor, format: Any, dtype: str = "float32") -> torch.Tensor:  # noqa: A002 - the formula's own word
-    from halfeven.conformance.backends.protocol import Unsupported
-
     names = ("float8_e4m3fn", "float8_e4m3fnuz", "float8_e5m2", "float8_e5m2fnuz", "float8_e8m0fnu")
     if format not in names or codes.dtype.is_floating_point or codes.dtype == torch.bool:
         msg = f"codes of {codes.dtype}, format={format!r}: no dtype has this format, or it has no such codes"

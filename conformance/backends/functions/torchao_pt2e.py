@@ -1,4 +1,4 @@
-"""torchao.quantization.pt2e of 0.18: the primitives as they were in 0.11, of which it holds a copy."""
+"""torchao.quantization.pt2e of 0.18: a copy of the primitives as they were about 0.11."""
 
 from collections.abc import Callable
 from typing import Any

@@ -200,7 +200,8 @@ def quantize(
     s, o, blocks = aligned_blocks(tensor.shape, scale, offset, block_size)
     _float(tensor)
     if not _holds(tensor.dtype, grid):
-        msg = f"a grid [{grid.qmin}, {grid.qmax}] is not accepted for {tensor.dtype.name}: it must hold every code"
+        named = _named(bitwidth, num_steps, qmin, qmax, signed)
+        msg = f"{named} is not accepted for tensor of dtype {tensor.dtype.name}: give a grid whose ends it holds"
         raise RuntimeError(msg)
     return affine_quantize(tensor, s, o, grid, blocks)
 
@@ -232,7 +233,9 @@ def quantize_dequantize(
     s, o, blocks = aligned_blocks(tensor.shape, scale, offset, block_size)
     _float(tensor)
     if not _holds(t := internal_dtype(tensor.dtype, grid), grid):
-        msg = f"a grid [{grid.qmin}, {grid.qmax}] is not accepted: {t.name} must hold every code"
+        msg = (
+            f"{_named(bitwidth, num_steps, qmin, qmax, signed)} is not accepted: give a grid whose ends {t.name} holds"
+        )
         raise RuntimeError(msg)
     return affine_quantize_dequantize(tensor, s, o, grid, blocks, zero_point_shift)
 
@@ -259,9 +262,6 @@ def dequantize(tensor: Array, scale: Array, offset: Array, block_size: BlockSize
     return affine_dequantize(tensor, s, o, Grid(0, 0), tensor.dtype, blocks)
 
 
-# What aimet-torch 2.42 does where it parts from the signatures above.
-
-
 @formula("aimet.quantize@2.42", equation=_EQUATION, basis=_BASIS, source="aimet-torch 2.42, measured")
 def quantize_2_42(
     tensor: Array,
@@ -275,11 +275,10 @@ def quantize_2_42(
     qmin: int | None = None,
     qmax: int | None = None,
 ) -> Array:
-    """``quantize``, save how the overloads are told apart: see ``_refuse_overload``."""
+    """``quantize``; ``num_steps`` without ``signed`` is a KeyError, a float ``bitwidth`` unsigned an AttributeError."""
     _refuse_overload(bitwidth, num_steps, qmin, signed)
-    return quantize(
-        tensor, scale, offset, bitwidth, bool(signed), block_size, num_steps=num_steps, qmin=qmin, qmax=qmax
-    )
+    given = (tensor, scale, offset, bitwidth, bool(signed), block_size)
+    return quantize(*given, num_steps=num_steps, qmin=qmin, qmax=qmax)
 
 
 @formula("aimet.quantize_dequantize@2.42", equation=_EQUATION, basis=_BASIS, source="aimet-torch 2.42, measured")
@@ -296,20 +295,11 @@ def quantize_dequantize_2_42(
     qmax: int | None = None,
     zero_point_shift: float = 0.0,
 ) -> Array:
-    """``quantize_dequantize``, save how the overloads are told apart: see ``_refuse_overload``."""
+    """``quantize_dequantize``; ``num_steps`` alone is a KeyError, a float ``bitwidth`` unsigned an AttributeError."""
     _refuse_overload(bitwidth, num_steps, qmin, signed)
-    return quantize_dequantize(
-        tensor,
-        scale,
-        offset,
-        bitwidth,
-        bool(signed),
-        block_size,
-        num_steps=num_steps,
-        qmin=qmin,
-        qmax=qmax,
-        zero_point_shift=zero_point_shift,
-    )
+    given = (tensor, scale, offset, bitwidth, bool(signed), block_size)
+    shift = zero_point_shift
+    return quantize_dequantize(*given, num_steps=num_steps, qmin=qmin, qmax=qmax, zero_point_shift=shift)
 
 
 @formula(
@@ -348,25 +338,32 @@ def _float(tensor: Array) -> None:
 def _grid(bitwidth: int | None, num_steps: int | None, qmin: int | None, qmax: int | None, signed: bool) -> Grid:
     match (bitwidth, num_steps, qmin, qmax):
         case (int(), None, None, None):
-            n = 2**bitwidth - 1 if bitwidth >= 0 else -1
+            low, high = _ends(2**bitwidth - 1 if bitwidth >= 0 else -1, signed)
         case (None, int(), None, None):
-            n = num_steps
+            low, high = _ends(num_steps, signed)
         case (None, None, int(), int()):
-            return _ordered(qmin, qmax)
+            low, high = qmin, qmax
         case _:
             msg = (
                 f"bitwidth={bitwidth!r}, num_steps={num_steps!r}, qmin={qmin!r}, qmax={qmax!r} is not accepted: "
                 "give an int bitwidth, an int num_steps, or ints qmin and qmax"
             )
             raise TypeError(msg)
-    return _ordered(-((n + 1) // 2), n // 2) if signed else _ordered(0, n)
-
-
-def _ordered(qmin: int, qmax: int) -> Grid:
-    if qmin > qmax:
-        msg = f"qmin={qmin} is above qmax={qmax}: a grid needs qmin <= qmax"
+    if low > high:
+        msg = f"{_named(bitwidth, num_steps, qmin, qmax, signed)} is not accepted: give 0 or more, or qmin <= qmax"
         raise RuntimeError(msg)
-    return Grid(qmin, qmax)
+    return Grid(low, high)
+
+
+def _ends(n: int, signed: bool) -> tuple[int, int]:
+    return (-((n + 1) // 2), n // 2) if signed else (0, n)
+
+
+def _named(bitwidth: int | None, num_steps: int | None, qmin: int | None, qmax: int | None, signed: bool) -> str:
+    """What gave the grid, as messages name it."""
+    if qmin is not None:
+        return f"qmin={qmin}, qmax={qmax}"
+    return f"{f'num_steps={num_steps}' if bitwidth is None else f'bitwidth={bitwidth}'}, signed={signed}"
 
 
 def aligned_blocks(
@@ -381,21 +378,22 @@ def aligned_blocks(
     if block_size is None:
         own = shape[len(shape) - scale.ndim :] if scale.ndim <= len(shape) else ()
         if len(own) != scale.ndim or any(c not in {1, n} for c, n in zip(scale.shape, own, strict=True)):
-            msg = f"scale of shape {scale.shape} is not accepted: it does not broadcast to a tensor of shape {shape}"
+            msg = f"scale of shape {scale.shape} is not accepted: give one that broadcasts to a tensor of shape {shape}"
             raise RuntimeError(msg)
         return scale, offset, None
     if len(block_size) != scale.ndim:
         msg = f"block_size={block_size} is not accepted for a scale of shape {scale.shape}: give {scale.ndim} entries"
         raise RuntimeError(msg)
-    if scale.ndim > len(shape):
-        msg = f"scale of shape {scale.shape} is not accepted for a tensor of shape {shape}: it has too many dimensions"
+    if (lead := len(shape) - scale.ndim) < 0:
+        msg = (
+            f"scale of shape {scale.shape} is not accepted for a tensor of shape {shape}: give {len(shape)} dimensions"
+        )
         raise IndexError(msg)
-    lead = len(shape) - scale.ndim
     dimensions = list(zip(shape[lead:], scale.shape, block_size, strict=True))
     if any(n % c if b == -1 else b * c != n for n, c, b in dimensions):
         msg = (
             f"block_size={block_size} is not accepted for a scale of shape {scale.shape} "
-            f"and a tensor of shape {shape}: block size times scales must give the tensor's last dimensions"
+            f"and a tensor of shape {shape}: give what makes, times the scales, the tensor's last dimensions"
         )
         raise RuntimeError(msg)
     sizes = tuple(n // c if b == -1 else b for n, c, b in dimensions)

@@ -71,7 +71,7 @@ def percentile_encodings_2_42(
     percentile: float = 100.0,
     block_size: BlockSize | None = None,
 ) -> tuple[Array, Array]:
-    """The same of the library's histogram, but one symmetric bit divides by its zero positive steps."""
+    """``percentile_encodings``, but later batches count by their first dimension; one symmetric bit divides by zero."""
     _refuse(num_steps, percentile)
     seen = histogram_2_42(batches, shape, num_bins, None, block_size)
     low, high = _encodings(seen, num_steps, symmetric, shape, percentile)

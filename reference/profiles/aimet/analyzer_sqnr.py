@@ -64,8 +64,9 @@ def sqnr_encodings(
 
     Raises:
         ValueError: ``num_steps`` or ``num_bins`` is below 1; ``histogram``'s.
-        RuntimeError: ``histogram``'s.
+        RuntimeError: ``histogram_growth_limit`` is below 1; ``histogram``'s.
     """
+    _refuse(histogram_growth_limit)
     candidates = symmetric_delta_candidates if symmetric else asymmetric_delta_candidates
     seen = histogram(batches, shape, num_bins, histogram_growth_limit, block_size)
     return _best(seen, num_steps, symmetric, shape, candidates, offset_candidates, gamma)
@@ -91,10 +92,17 @@ def sqnr_encodings_2_42(
     histogram_growth_limit: float | None = None,
     block_size: BlockSize | None = None,
 ) -> tuple[Array, Array]:
-    """The same of the library's histogram."""
+    """``sqnr_encodings``, but later batches are counted as if the parameters were along the first dimension."""
+    _refuse(histogram_growth_limit)
     candidates = symmetric_delta_candidates if symmetric else asymmetric_delta_candidates
     seen = histogram_2_42(batches, shape, num_bins, histogram_growth_limit, block_size)
     return _best(seen, num_steps, symmetric, shape, candidates, offset_candidates, gamma)
+
+
+def _refuse(histogram_growth_limit: float | None) -> None:
+    if histogram_growth_limit is not None and histogram_growth_limit < 1:
+        msg = f"histogram_growth_limit={histogram_growth_limit} is not accepted: give 1 or more"
+        raise RuntimeError(msg)
 
 
 def _best(

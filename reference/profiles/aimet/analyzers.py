@@ -42,7 +42,8 @@ def grouped(x: Array, shape: Shape, block_size: BlockSize | None = None) -> Arra
     lead = x.ndim - len(shape)
     tail = x.shape[max(lead, 0) :]
     if block_size is not None and (lead < 0 or len(block_size) > len(shape)):
-        msg = f"block_size={block_size} and shape={shape} are not accepted for an input of shape {x.shape}: too many"
+        most = f"give a shape of at most {x.ndim} entries, and no more block sizes"
+        msg = f"shape={shape}, block_size={block_size} is not accepted for batches of shape {x.shape}: {most}"
         raise ValueError(msg)
     if block_size is None:
         sizes: tuple[int, ...] = tuple(1 if p == n else n for n, p in zip(tail, shape, strict=False))
@@ -53,7 +54,9 @@ def grouped(x: Array, shape: Shape, block_size: BlockSize | None = None) -> Arra
         sizes = tuple(n // p if b == -1 else b for n, p, b in given)
         fits = all(b * p == n for n, p, b in zip(tail, shape, sizes, strict=True))
     if lead < 0 or not fits:
-        msg = f"shape={shape}, block_size={block_size} is not accepted for an input of shape {x.shape}: it must divide"
+        msg = (
+            f"shape={shape}, block_size={block_size} is not accepted for batches of shape {x.shape}: give what divides"
+        )
         raise RuntimeError(msg)
     split = x.reshape(-1, *(n for pair in zip(shape, sizes, strict=True) for n in pair))
     parameters = tuple(range(1, split.ndim, 2))
@@ -126,7 +129,7 @@ def minmax_encodings(
 def minmax_encodings_2_42(
     batches: tuple[Array, ...], num_steps: int, symmetric: bool, shape: Shape, block_size: BlockSize | None = None
 ) -> tuple[Array, Array]:
-    """The same, but one symmetric bit divides by its zero positive steps, and misfit blocks are no error.
+    """``minmax_encodings``, but one symmetric bit divides by its zero positive steps, and misfit blocks are accepted.
 
     Blocks that multiply to the size of the input take its elements in memory order.
     """
@@ -174,7 +177,7 @@ def compute_encodings(
     qmin, qmax = bitwidth_grid(bitwidth, symmetric)
     seen = tuple(x for x in batches if x.size)
     if not seen:
-        msg = "batches=() is not accepted: without a batch with elements minimum and maximum stay uninitialised"
+        msg = f"batches of shapes {[x.shape for x in batches]} are not accepted: give one with elements"
         raise RuntimeError(msg)
     if block_size is not None and len(block_size) < len(shape):
         msg = f"block_size={block_size} is not accepted for shape={shape}: give one entry per dimension"
@@ -195,7 +198,7 @@ def compute_encodings(
 def compute_encodings_2_42(
     batches: tuple[Array, ...], bitwidth: int, symmetric: bool, shape: Shape, block_size: BlockSize | None = None
 ) -> dict[str, Array]:
-    """The same, but one symmetric bit divides by its zero positive steps."""
+    """``compute_encodings``, but one symmetric bit divides by its zero positive steps: the maximum is NaN."""
     found = compute_encodings(batches, bitwidth, symmetric, shape, block_size)
     if not (symmetric and bitwidth == 1):
         return found
@@ -232,7 +235,9 @@ def is_initialized(steps: tuple[str, ...]) -> bool:
             case ["calibrate", "nothing"] | ["calibrate", "and", "fail"]:
                 pass
             case _:
-                msg = f"steps={steps} is not accepted: {step!r} is no step"
+                msg = (
+                    f"steps={steps} with {step!r} is not accepted: give assign, fill, range or calibrate, as documented"
+                )
                 raise ValueError(msg)
     return given == {"min", "max"}
 
@@ -243,10 +248,10 @@ def _observed(
     """The least and the greatest value per parameter, NaN where there is one, in rows as ``grouped`` gives them."""
     for x in batches:
         if x.dtype.kind not in "fV":
-            msg = f"batches of dtype {x.dtype.name} are not accepted: give a float dtype"
+            msg = f"batches with one of dtype {x.dtype.name} are not accepted: give a float dtype"
             raise TypeError(msg)
         if not x.size:
-            msg = f"an empty batch of shape {x.shape} is not accepted: give elements"
+            msg = f"batches with one of shape {x.shape} are not accepted: give each elements"
             raise IndexError(msg)
     if num_steps < 1:
         msg = f"num_steps={num_steps} is not accepted: give 1 or more"

@@ -62,7 +62,7 @@ def grid(bitwidth: int | None = None, num_steps: int | None = None, signed: bool
     source="aimet-torch 2.42, measured",
 )
 def grid_2_42(bitwidth: float | None = None, num_steps: float | None = None, signed: bool = False) -> tuple[int, int]:
-    """The codes (qmin, qmax); ``bitwidth`` may be a fraction and goes before ``num_steps``.
+    """``grid``, but ``bitwidth`` goes before ``num_steps``, and either may be a fraction where the codes are signed.
 
     Raises:
         KeyError: neither is given.
@@ -70,7 +70,7 @@ def grid_2_42(bitwidth: float | None = None, num_steps: float | None = None, sig
         RuntimeError: it is negative.
     """
     if bitwidth is None and num_steps is None:
-        msg = "num_steps=None is not accepted: give bitwidth or num_steps"
+        msg = "bitwidth=None, num_steps=None is not accepted: give one of them"
         raise KeyError(msg)
     n = 2**bitwidth - 1 if bitwidth is not None else num_steps
     if n is None or n < 0:
@@ -115,7 +115,7 @@ def bitwidth_grid(bitwidth: int, symmetric: bool) -> tuple[int, int]:
     source="aimet-torch 2.42, measured",
 )
 def bitwidth_grid_2_42(bitwidth: float, symmetric: bool) -> tuple[float, float]:
-    """The codes (qmin, qmax); a fraction of bits is no error.
+    """``bitwidth_grid``, but a fraction of bits is accepted: 2^bitwidth - 1 steps, halved where symmetric.
 
     Raises:
         ValueError: ``bitwidth`` is not above 0.

@@ -80,7 +80,7 @@ def to_qnn_encoding_dict_2_42(
     zero_point_shift: float = 0.0,
     input_shape: Shape | None = None,
 ) -> dict[str, Any] | list[dict[str, Any]]:
-    """``to_qnn_encoding_dict``, save for some numbers.
+    """``to_qnn_encoding_dict``, but 0.6.1 lacks the shift, 2.x has int32 zero points, offsets are added in float32.
 
     0.6.1 has min and max without the shift; it and 1.0.0 add to the offset in float32. 2.x has an int32 zero point
     that wraps, and for symmetric encodings the grid's centre rounded up; and an output dtype of as many bits as the
@@ -135,7 +135,16 @@ def lpbq_encoding_dict(
         block_size: as in ``to_qnn_encoding_dict``.
         block_grouping: blocks per group along each dimension; read only for whether all are 1.
         input_shape: as in ``to_qnn_encoding_dict``.
+
+    Raises:
+        ValueError: a scale that is not positive and finite, or an integer below 1 or not finite.
     """
+    if not ((per_channel_scale > 0) & np.isfinite(per_channel_scale)).all():
+        msg = f"per_channel_scale={per_channel_scale} is not accepted: give positive and finite scales"
+        raise ValueError(msg)
+    if not ((per_block_int_scale >= 1) & np.isfinite(per_block_int_scale)).all():
+        msg = f"per_block_int_scale={per_block_int_scale} is not accepted: give whole numbers of 1 or more"
+        raise ValueError(msg)
     scale = per_channel_scale
     for axis, (blocks, groups) in enumerate(zip(per_block_int_scale.shape, per_channel_scale.shape, strict=True)):
         scale = np.repeat(scale, blocks // groups, axis)
@@ -186,19 +195,19 @@ def _version_1_0_0(
     found |= {"scale": scale.ravel().tolist(), "offset": offsets}
     if shift:
         if not symmetry:
-            msg = f"zero_point_shift={shift} is not accepted with symmetry=False: version 1.0.0 has none"
+            msg = f"zero_point_shift={shift} is not accepted with symmetry=False: give 0 in version 1.0.0"
             raise AssertionError(msg)
         found["zero_point_shift"] = [shift] * len(offsets)
     if not scales:
         return found | {"enc_type": "PER_TENSOR"}
     if block_size is None:
         if sum(n > 1 for n in scales) > 1:
-            msg = f"scale of shape {scales} is not accepted: version 1.0.0 has one channel axis"
+            msg = f"scale of shape {scales} is not accepted: give one channel axis in version 1.0.0"
             raise AssertionError(msg)
         return found | {"enc_type": "PER_CHANNEL"}
     _, block_axis = _axes(scales, block_size, input_shape)
     if block_axis is None or block_size[block_axis] == -1:
-        msg = f"block_size={block_size} is not accepted: version 1.0.0 has no -1, and needs a block axis"
+        msg = f"block_size={block_size} is not accepted: give a size other than -1 along a block axis in version 1.0.0"
         raise NotImplementedError(msg)
     return found | {"enc_type": "PER_BLOCK", "block_size": block_size[block_axis]}
 
@@ -229,7 +238,7 @@ def _bitwidth(qmin: int, qmax: int) -> int:
     """The b of the grids [0, 2^b - 1] and [-2^(b-1), 2^(b-1) - 1]."""
     n = qmax - qmin
     if (qmin != 0 and qmin + qmax != -1) or n & (n + 1):
-        msg = f"qmin={qmin}, qmax={qmax} is not accepted: the grid has no bitwidth"
+        msg = f"qmin={qmin}, qmax={qmax} is not accepted: give 0 and 2^b - 1, or -2^(b-1) and 2^(b-1) - 1"
         raise RuntimeError(msg)
     return n.bit_length()
 
@@ -242,7 +251,7 @@ def _half(qmin: int, qmax: int) -> int:
 def _axes(scales: Shape, block_size: BlockSize | None, input_shape: Shape | None) -> tuple[int | None, int | None]:
     """The axes, negative, along which there are several scales: of one element each (channels), of more (blocks)."""
     if input_shape is None:
-        msg = "input_shape=None is not accepted: the axis follows from it"
+        msg = "input_shape=None is not accepted: give the tensor's, which the axis follows from"
         raise RuntimeError(msg)
     own = input_shape[-len(scales) :]
     given = block_size or (1,) * len(scales)

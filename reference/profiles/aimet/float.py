@@ -35,20 +35,29 @@ def _format(
     """The format of either way to name it; of two widths alone the IEEE one, bias 2^(exponent_bits - 1) - 1."""
     if dtype is not None:
         if exponent_bits is not None or mantissa_bits is not None or dtype not in _TORCH:
-            msg = f"dtype={dtype!r} is not accepted: give one of {', '.join(_TORCH)}, and no bits"
+            bits = f"exponent_bits={exponent_bits}, mantissa_bits={mantissa_bits}"
+            msg = f"dtype={dtype!r}, {bits} is not accepted: give one of {', '.join(_TORCH)}, and no bits"
             raise ValueError(msg)
         return FLOAT_FORMATS[dtype]
     if exponent_bits is None or mantissa_bits is None:
         msg = f"exponent_bits={exponent_bits}, mantissa_bits={mantissa_bits} is not accepted: give both, or dtype"
         raise ValueError(msg)
+    _refuse_widths(exponent_bits, mantissa_bits)
     named = _NAMED.get((exponent_bits, mantissa_bits, finite, unsigned_zero))
     if named is not None:
         return FLOAT_FORMATS[named]
     if finite or unsigned_zero:
-        msg = f"finite={finite}, unsigned_zero={unsigned_zero} is not accepted for e{exponent_bits}m{mantissa_bits}"
+        format_ = f"exponent_bits={exponent_bits}, mantissa_bits={mantissa_bits}"
+        msg = f"finite={finite}, unsigned_zero={unsigned_zero} is not accepted for {format_}: give False and False"
         raise RuntimeError(msg)
     name = f"float_e{exponent_bits}m{mantissa_bits}"
     return FloatFormat(name, exponent_bits, mantissa_bits, 2 ** (exponent_bits - 1) - 1, "ieee")
+
+
+def _refuse_widths(exponent_bits: int, mantissa_bits: int) -> None:
+    if exponent_bits < 2 or mantissa_bits < 1:  # noqa: PLR2004 - one bit holds no exponent of a normal number
+        msg = f"exponent_bits={exponent_bits}, mantissa_bits={mantissa_bits} is not accepted: give 2 and 1, or more"
+        raise ValueError(msg)
 
 
 @formula(
@@ -103,9 +112,13 @@ def float_cast(tensor: Array, exponent_bits: int, mantissa_bits: int) -> Array:
 
     Args:
         tensor: float32 of any shape; the result has both.
-        exponent_bits: width of the exponent, which sets max alone.
-        mantissa_bits: width of the mantissa.
+        exponent_bits: width of the exponent, 2 or more, which sets max alone.
+        mantissa_bits: width of the mantissa, 1 or more.
+
+    Raises:
+        ValueError: a narrower width.
     """
+    _refuse_widths(exponent_bits, mantissa_bits)
     largest = np.ldexp(np.float32(2 - np.ldexp(1.0, -mantissa_bits)), (2**exponent_bits - 1) // 2)
     clamped = np.where(tensor < -largest, -largest, np.where(tensor > largest, largest, tensor))
     _, exponent = np.frexp(clamped)  # x_c = fraction * 2^exponent with fraction in [1/2, 1)
@@ -121,7 +134,7 @@ def float_cast(tensor: Array, exponent_bits: int, mantissa_bits: int) -> Array:
     source="aimet-torch 2.42, measured",
 )
 def float_cast_2_42(tensor: Array, exponent_bits: int, mantissa_bits: int) -> Array:
-    """``float_cast``, save for a smallest unit; it is IEEE's for the formats of torch, half of that for others."""
+    """``float_cast``, but the unit has a least one: IEEE's for the formats that torch has, half of that for others."""
     return _cast(tensor, _measured(_format(exponent_bits, mantissa_bits, False, False, None)))
 
 
@@ -146,8 +159,8 @@ def float_quantize_dequantize(
     Args:
         tensor: float32, float64, float16 or bfloat16.
         scale: real per number, float32; broadcasts to ``tensor``, or has one entry per block.
-        exponent_bits: width of the exponent, with ``mantissa_bits``.
-        mantissa_bits: width of the mantissa, with ``exponent_bits``.
+        exponent_bits: width of the exponent, 2 or more, with ``mantissa_bits``.
+        mantissa_bits: width of the mantissa, 1 or more, with ``exponent_bits``.
         finite: the format has no infinities.
         unsigned_zero: the format has no -0.
         dtype: one of torch's in place of the widths: float16, bfloat16, float8_e4m3fn, float8_e4m3fnuz, float8_e5m2 or
@@ -155,7 +168,7 @@ def float_quantize_dequantize(
         block_size: elements per block, as in ``quantize``.
 
     Raises:
-        ValueError: both or neither way to name the format, or no such dtype.
+        ValueError: both or neither way to name the format, a narrower width, or no such dtype.
         RuntimeError: a finite or unsigned-zero format that torch lacks; shapes or blocks that do not fit.
         IndexError: ``scale`` has more dimensions than ``tensor`` (with ``block_size``).
     """
@@ -185,11 +198,11 @@ def float_quantize_dequantize_2_42(
     dtype: str | None = None,
     block_size: BlockSize | None = None,
 ) -> Array:
-    """``float_quantize_dequantize``, save that shapes are not checked and dtypes promoted, and for the cast.
+    """``float_quantize_dequantize``, but in the promoted dtype, and one more binade below in formats that torch lacks.
 
-    Formats that torch lacks have one more binade below; from float64 the cast to one of torch's rounds to float32
-    first; a float16 tensor is refused where the format's largest number is beyond float16, and a bfloat16 one, whose
-    own rounding of the largest float16 is beyond that, overflows to infinity.
+    Shapes are not checked. From float64 the cast to one of torch's formats rounds to float32 first. A float16 tensor is
+    refused where the format's largest number is beyond float16, and a bfloat16 one, whose own rounding of the largest
+    float16 is beyond that, overflows to infinity.
     """
     f = _format(exponent_bits, mantissa_bits, finite, unsigned_zero, dtype)
     x, s = tensor, scale
@@ -201,7 +214,7 @@ def float_quantize_dequantize_2_42(
     wide = np.dtype(np.float64 if tensor.dtype == np.float64 else np.float32)
     t = tensor.dtype if scale.ndim == 0 < tensor.ndim else wide
     if t == np.float16 and f.max > float(np.finfo(np.float16).max):
-        msg = f"tensor of dtype float16 is not accepted: the largest number of {f.name} is {f.max}"
+        msg = f"tensor of dtype float16 is not accepted for {f.name}, which goes to {f.max}: give a wider dtype"
         raise RuntimeError(msg)
     with np.errstate(all="ignore"):
         y = (x.astype(wide) / s.astype(wide)).astype(t)

@@ -1,15 +1,22 @@
 """AIMET: the gradients of the affine functions, and of scale and offset with respect to min and max.
 
-No document gives one; all are those of aimet-torch 2.42, measured. The rounding passes gradients through, and an
-element is inside where its *rounded* code lies in [qmin, qmax], ends included.
+No document gives one. The formulas are the derivatives of the documented equations, straight through the rounding:
+an element is inside where its *rounded* code lies in [qmin, qmax]. What that leaves open is measured, aimet-torch 2.42:
+the ends are inside, and what becomes of infinities and NaN. Where the library's own differ the formula is ``@2.42``.
+
+A parameter's gradient is the exact sum over its elements, rounded once. The library adds in an order of its own, so
+that it is tried on sums alone that no order rounds.
 """
 
+from fractions import Fraction
+
+import ml_dtypes
 import numpy as np
 
 from halfeven.reference.blocks import Array, BlockSize, Shape, per_element
 from halfeven.reference.catalogue import AsComputed, formula
 from halfeven.reference.grid import Grid
-from halfeven.reference.profiles.aimet.affine import aligned_blocks, internal_dtype, quantize
+from halfeven.reference.profiles.aimet.affine import aligned_blocks, internal_dtype, quantize, quantize_dequantize
 
 __all__ = [
     "dequantize_gradient",
@@ -21,7 +28,8 @@ __all__ = [
 ]
 
 _BASIS = AsComputed(dtype="the working dtype of the function; the sum over a parameter's elements is exact")
-_SOURCE = "aimet-torch 2.42, measured"
+_DERIVATIVE = "aimet_torch.quantization.affine.{}: the derivative (ends, infinities and NaN: measured)"
+_MEASURED = "aimet-torch 2.42, measured: autograd"
 _QUANTIZE = (
     r"(\partial x, \partial s, \partial o) = (\frac{g m}{s},\ -\sum \frac{g m}{s} \frac{x}{s},\ -\sum g m),"
     r"\quad m = [q_{min} \le \lceil x / s \rfloor - o \le q_{max}]"
@@ -32,7 +40,7 @@ _QUANTIZE_DEQUANTIZE = (
 )
 
 
-@formula("aimet.quantize_gradient", equation=_QUANTIZE, basis=_BASIS, source=_SOURCE)
+@formula("aimet.quantize_gradient", equation=_QUANTIZE, basis=_BASIS, source=_DERIVATIVE.format("quantize"))
 def quantize_gradient(
     tensor: Array,
     scale: Array,
@@ -41,8 +49,6 @@ def quantize_gradient(
     qmax: int,
     gradient: Array,
     block_size: BlockSize | None = None,
-    *,
-    quotient_in_input_dtype: bool = False,
 ) -> tuple[Array, Array, Array]:
     """Gradients of ``quantize`` with respect to tensor, scale and offset, each of its shape and dtype.
 
@@ -54,21 +60,11 @@ def quantize_gradient(
         qmax: the highest code.
         gradient: of the result, of the shape and dtype of ``tensor``.
         block_size: elements per block.
-        quotient_in_input_dtype: whether the last x / s is rounded to the dtype of ``tensor``.
     """
-    quantize(tensor, scale, offset, qmin=qmin, qmax=qmax, block_size=block_size)  # its errors
-    t = internal_dtype(tensor.dtype, Grid(qmin, qmax))
-    x, s, o, g = _wide(tensor, scale, offset, gradient, block_size, t)
-    q = np.rint(x / s) - o
-    inside = ((q >= qmin) & (q <= qmax)).astype(t)
-    u = (x / s).astype(tensor.dtype).astype(t) if quotient_in_input_dtype else x / s
-    d_tensor = g * inside / s
-    d_scale = _collected(-(g * inside / s) * u, tensor.shape, scale, block_size)
-    d_offset = _collected(-(g * inside), tensor.shape, offset, block_size)
-    return d_tensor.astype(tensor.dtype), d_scale, d_offset
+    return _quantize_gradient(tensor, scale, offset, qmin, qmax, gradient, block_size, narrow_quotient=False)
 
 
-@formula("aimet.quantize_gradient@2.42", equation=_QUANTIZE, basis=_BASIS, source=_SOURCE)
+@formula("aimet.quantize_gradient@2.42", equation=_QUANTIZE, basis=_BASIS, source=_MEASURED)
 def quantize_gradient_2_42(
     tensor: Array,
     scale: Array,
@@ -80,14 +76,37 @@ def quantize_gradient_2_42(
 ) -> tuple[Array, Array, Array]:
     """``quantize_gradient``, save that the last x / s is rounded to the tensor's dtype where the scale is a scalar."""
     scalar = scale.ndim == 0 < tensor.ndim and not block_size
-    return quantize_gradient(tensor, scale, offset, qmin, qmax, gradient, block_size, quotient_in_input_dtype=scalar)
+    return _quantize_gradient(tensor, scale, offset, qmin, qmax, gradient, block_size, narrow_quotient=scalar)
+
+
+def _quantize_gradient(
+    tensor: Array,
+    scale: Array,
+    offset: Array,
+    qmin: int,
+    qmax: int,
+    gradient: Array,
+    block_size: BlockSize | None,
+    *,
+    narrow_quotient: bool,
+) -> tuple[Array, Array, Array]:
+    quantize(tensor, scale, offset, qmin=qmin, qmax=qmax, block_size=block_size)  # its errors
+    t = internal_dtype(tensor.dtype, Grid(qmin, qmax))
+    x, s, o, g = _wide(tensor, scale, offset, gradient, block_size, t)
+    q = np.rint(x / s) - o
+    inside = ((q >= qmin) & (q <= qmax)).astype(t)
+    u = (x / s).astype(tensor.dtype).astype(t) if narrow_quotient else x / s
+    d_tensor = g * inside / s
+    d_scale = _collected(-(g * inside / s) * u, tensor.shape, scale, block_size)
+    d_offset = _collected(-(g * inside), tensor.shape, offset, block_size)
+    return d_tensor.astype(tensor.dtype), d_scale, d_offset
 
 
 @formula(
     "aimet.dequantize_gradient",
     equation=r"(\partial q, \partial s, \partial o) = (g s,\ \sum g (q + o),\ \sum g s)",
     basis=AsComputed(dtype="the tensor's; the sum over a parameter's elements is exact"),
-    source=_SOURCE,
+    source=_DERIVATIVE.format("dequantize"),
 )
 def dequantize_gradient(
     tensor: Array, scale: Array, offset: Array, gradient: Array, block_size: BlockSize | None = None
@@ -105,7 +124,12 @@ def dequantize_gradient(
     return g * s, d_scale, d_offset
 
 
-@formula("aimet.quantize_dequantize_gradient", equation=_QUANTIZE_DEQUANTIZE, basis=_BASIS, source=_SOURCE)
+@formula(
+    "aimet.quantize_dequantize_gradient",
+    equation=_QUANTIZE_DEQUANTIZE,
+    basis=_BASIS,
+    source=_DERIVATIVE.format("quantize_dequantize"),
+)
 def quantize_dequantize_gradient(
     tensor: Array,
     scale: Array,
@@ -115,15 +139,13 @@ def quantize_dequantize_gradient(
     gradient: Array,
     block_size: BlockSize | None = None,
     zero_point_shift: float = 0.0,
-    *,
-    shift_where_clipped: bool = True,
 ) -> tuple[Array, Array, Array]:
     """Gradients of ``quantize_dequantize`` with respect to tensor, scale and offset, each of its shape and dtype.
 
     Where the code is clipped the value is (end + offset + shift) * scale, and so the scale's gradient has the shift.
 
     Args:
-        tensor: as in ``quantize_dequantize``, and so the next four and ``block_size``.
+        tensor: as in ``quantize_dequantize``, and so the next four, ``block_size`` and the errors.
         scale: real per code.
         offset: in codes.
         qmin: the lowest code.
@@ -131,12 +153,25 @@ def quantize_dequantize_gradient(
         gradient: of the result, of the shape and dtype of ``tensor``.
         block_size: elements per block.
         zero_point_shift: in codes; moves every real of the grid.
-        shift_where_clipped: whether the scale's gradient has the shift where the code is clipped.
-
-    Raises:
-        ValueError: ``qmin`` above ``qmax``.
-        RuntimeError, IndexError: shapes or blocks that do not fit, as in ``quantize``.
     """
+    return _quantize_dequantize_gradient(
+        tensor, scale, offset, qmin, qmax, gradient, block_size, zero_point_shift, shift_where_clipped=True
+    )
+
+
+def _quantize_dequantize_gradient(
+    tensor: Array,
+    scale: Array,
+    offset: Array,
+    qmin: int,
+    qmax: int,
+    gradient: Array,
+    block_size: BlockSize | None,
+    zero_point_shift: float,
+    *,
+    shift_where_clipped: bool,
+) -> tuple[Array, Array, Array]:
+    quantize_dequantize(tensor, scale, offset, qmin=qmin, qmax=qmax, block_size=block_size)  # its errors
     t = internal_dtype(tensor.dtype, Grid(qmin, qmax))
     x, s, o, g = _wide(tensor, scale, offset, gradient, block_size, t)
     z, lo, hi, none = (np.asarray(v, t) for v in (zero_point_shift, qmin, qmax, 0))
@@ -152,7 +187,7 @@ def quantize_dequantize_gradient(
     return d_tensor.astype(tensor.dtype), d_scale, d_offset
 
 
-@formula("aimet.quantize_dequantize_gradient@2.42", equation=_QUANTIZE_DEQUANTIZE, basis=_BASIS, source=_SOURCE)
+@formula("aimet.quantize_dequantize_gradient@2.42", equation=_QUANTIZE_DEQUANTIZE, basis=_BASIS, source=_MEASURED)
 def quantize_dequantize_gradient_2_42(
     tensor: Array,
     scale: Array,
@@ -164,7 +199,7 @@ def quantize_dequantize_gradient_2_42(
     zero_point_shift: float = 0.0,
 ) -> tuple[Array, Array, Array]:
     """``quantize_dequantize_gradient``, save that the scale's gradient lacks the shift where the code is clipped."""
-    return quantize_dequantize_gradient(
+    return _quantize_dequantize_gradient(
         tensor, scale, offset, qmin, qmax, gradient, block_size, zero_point_shift, shift_where_clipped=False
     )
 
@@ -176,7 +211,7 @@ def quantize_dequantize_gradient_2_42(
         r"\quad \partial min = \frac{\partial o}{s} - \partial max,\quad \sigma = \mathrm{sgn}(max - min)"
     ),
     basis=AsComputed(dtype="float32"),
-    source=_SOURCE,
+    source="class QuantizeDequantize, variables min and max: the derivative of aimet.scale_and_offset (ends: measured)",
 )
 def range_gradient(
     min: Array,  # noqa: A002 - the document's names
@@ -203,7 +238,13 @@ def range_gradient(
 
     Returns:
         The gradients of ``min`` and of ``max``, float32 of their shape.
+
+    Raises:
+        ValueError: ``qmin`` is not below ``qmax``.
     """
+    if qmin >= qmax:
+        msg = f"qmin={qmin}, qmax={qmax} is not accepted: give qmin below qmax"
+        raise ValueError(msg)
     n, smallest = np.float32(qmax - qmin), np.float32(np.minimum(2.0**-23, 0.01 / (qmax - qmin)))
     width = (max - min) / n
     scale = np.maximum(np.abs(width), smallest)
@@ -233,5 +274,18 @@ def _collected(each: Array, shape: Shape, parameter: Array, block_size: BlockSiz
     place = np.arange(parameter.size).reshape(parameter.shape)
     place, _, blocks = aligned_blocks(shape, place, place, block_size)
     owner = np.broadcast_to(per_element(place, shape, blocks), shape)
-    totals = np.bincount(owner.ravel(), weights=each.astype(np.float64).ravel(), minlength=parameter.size)
-    return totals.astype(each.dtype).astype(parameter.dtype).reshape(parameter.shape)
+    sums = [_sum(each[owner == p]) for p in range(parameter.size)]
+    return np.array(sums, each.dtype).astype(parameter.dtype).reshape(parameter.shape)
+
+
+def _sum(terms: Array) -> np.float64:
+    """The exact sum of ``terms``, rounded once, ties to even, to their dtype's precision; beyond float64 infinite."""
+    values = terms.astype(np.float64)
+    if not np.isfinite(values).all():
+        return np.float64(np.add.reduce(values[~np.isfinite(values)]))
+    total = sum(map(Fraction, values.tolist()), Fraction(0))
+    kept = ml_dtypes.finfo(terms.dtype)  # type: ignore[no-untyped-call]
+    # total is an integer over a power of two, and lies below 2^exponent.
+    exponent = total.numerator.bit_length() - total.denominator.bit_length() + 1
+    last = max(exponent - 1, int(kept.minexp)) - int(kept.nmant)  # 2^last is the unit of the last bit kept
+    return np.float64(np.ldexp(float(round(total / Fraction(2) ** last)), last))

@@ -40,8 +40,9 @@ def histogram(
     """Per parameter of ``shape``, in rows: float32 ``counts`` of ``num_bins`` bins, their ``edges``, ``min``, ``max``.
 
     The range is that of the finite values; one value alone has half a unit on either side. Infinities count in the
-    bins at the ends, NaN nowhere. A later batch widens the range, by ``growth_limit`` / 2 times the first at either
-    end at most, and moves the counts into the new bins, those of a bin that is cut in proportion.
+    bins at the ends, NaN nowhere. A value whose distance from m times B is beyond float32 counts in the first bin. A
+    later batch widens the range, by ``growth_limit`` / 2 times the first at either end at most, and moves the counts
+    into the new bins, those of a bin that is cut in proportion.
 
     Args:
         batches: floats, in reals, of shapes that ``shape`` fits.
@@ -71,14 +72,15 @@ def histogram_2_42(
     growth_limit: float | None = None,
     block_size: BlockSize | None = None,
 ) -> dict[str, Array]:
-    """The same, but later batches are counted as if the parameters were along the first dimension.
+    """``histogram``, but later batches are counted as if the parameters were along the first dimension.
 
     Raises:
         RuntimeError: a later batch of float64, too.
     """
-    if any(x.dtype == np.float64 for x in batches[1:]):
-        msg = "a float64 batch after the first is not accepted: the counts are float32"
-        raise RuntimeError(msg)
+    for i, x in enumerate(batches):
+        if i and x.dtype == np.float64:
+            msg = f"batches[{i}] of dtype float64 is not accepted after the first: give float32 or narrower"
+            raise RuntimeError(msg)
     rows = [grouped(x, shape, block_size) for x in batches]
     counted = [x.reshape(len(r), -1) for x, r in zip(batches, rows, strict=True)]
     return _observed(rows, [*rows[:1], *counted[1:]], num_bins, growth_limit)
@@ -110,7 +112,7 @@ def _range(x: Array) -> tuple[Array, Array]:
     """The least and the greatest finite value."""
     finite = x[np.isfinite(x)]
     if not finite.size:
-        msg = f"values={x} are not accepted: give one that is finite"
+        msg = f"batches with {x} for one parameter are not accepted: give a finite value"
         raise RuntimeError(msg)
     return np.asarray(np.minimum.reduce(finite)), np.asarray(np.maximum.reduce(finite))
 
@@ -123,7 +125,7 @@ def _edges(low: Array, high: Array, num_bins: int) -> Array:
     step = (high - low) / np.float32(num_bins)
     edges: Array = np.arange(num_bins + 1).astype(np.float32) * step + low
     if not (np.isfinite(edges[0]) and np.isfinite(edges[-1])):
-        msg = f"a range from {low} to {high} is not accepted: its bins must be finite in float32"
+        msg = f"batches from {low} to {high} are not accepted: give a range whose bins are finite in float32"
         raise RuntimeError(msg)
     return edges
 
@@ -134,7 +136,8 @@ def _counts(x: Array, low: Array, high: Array, num_bins: int) -> Array:
     inside = values[(values >= low) & (values <= high)]
     # Beside a value so large that half a unit vanishes stand the two float32 next to it.
     start, end = (np.nextafter(low, -np.inf), np.nextafter(high, np.inf)) if low == high else (low, high)
-    place = ((inside - start) * np.float32(num_bins) / (end - start)).astype(np.int64)
+    place = (inside - start) * np.float32(num_bins) / (end - start)
+    place = np.where(place == np.inf, np.float32(0), place).astype(np.int64)  # beyond float32: the first bin
     counts: Array = np.bincount(np.minimum(place, num_bins - 1), minlength=num_bins).astype(np.float32)
     counts[0] += np.count_nonzero(x < x.dtype.type(low))
     counts[-1] += np.count_nonzero(x > x.dtype.type(high))

@@ -42,7 +42,7 @@ def lpbq_scale(
     """
     grouping = _concrete(min.shape, block_grouping)
     if decompressed_bw < bitwidth:
-        msg = f"decompressed_bw={decompressed_bw} is not accepted: give bitwidth={bitwidth} or more"
+        msg = f"decompressed_bw={decompressed_bw} is not accepted: give {bitwidth}, the bitwidth, or more"
         raise RuntimeError(msg)
     n = 2**bitwidth - 1
     smallest = np.float32(np.minimum(2.0**-23, 0.01 / n))
@@ -62,6 +62,6 @@ def lpbq_scale(
 def _concrete(shape: Shape, block_grouping: tuple[int, ...] | None) -> Shape:
     grouping = block_grouping if block_grouping is not None else (1,) * len(shape)
     if len(grouping) != len(shape) or any(b != -1 and c % b for c, b in zip(shape, grouping, strict=True)):
-        msg = f"block_grouping={block_grouping} is not accepted for blocks of shape {shape}: it must divide them"
+        msg = f"block_grouping={block_grouping} is not accepted for min of shape {shape}: give what divides it"
         raise RuntimeError(msg)
     return tuple(c if b == -1 else b for c, b in zip(shape, grouping, strict=True))

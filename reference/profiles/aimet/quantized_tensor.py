@@ -40,7 +40,7 @@ def quantized_repr(tensor: Array, qmin: int, qmax: int) -> tuple[str, Array]:
     """
     dtype = _dtype(qmin, qmax)
     if dtype is None:
-        msg = f"a grid [{qmin}, {qmax}] is not accepted: give one that int32 holds"
+        msg = f"qmin={qmin}, qmax={qmax} is not accepted: give a grid that int32 holds"
         raise ValueError(msg)
     return dtype, np.trunc(tensor).astype(dtype)
 
@@ -52,7 +52,7 @@ def quantized_repr(tensor: Array, qmin: int, qmax: int) -> tuple[str, Array]:
     source="aimet-torch 2.42, measured",
 )
 def quantized_repr_2_42(tensor: Array, qmin: int, qmax: int) -> tuple[str, Array]:
-    """``quantized_repr``, save that a grid that no dtype holds gets int32."""
+    """``quantized_repr``, save that a grid that no dtype holds gets int32, and codes beyond that -2^31."""
     if _dtype(qmin, qmax) is not None:
         return quantized_repr(tensor, qmin, qmax)
     held = (tensor >= -(2**31)) & (tensor < 2**31)

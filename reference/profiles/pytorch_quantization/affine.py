@@ -13,7 +13,7 @@ __all__ = ["fake_affine_tensor_quant"]
 
 @formula(
     "pytorch_quantization.fake_affine_tensor_quant",
-    equation=r"\Delta = \frac{max - min}{2^b - 1},\quad z = \lceil min / \Delta \rfloor + 2^{b-1},\quad"
+    equation=r"\Delta = \frac{max - min}{2^b - 1},\quad z = \lceil min / \Delta \rfloor + 2^{b-1},\quad "
     r"\hat x = (\mathrm{clamp}(\lceil x / \Delta \rfloor - z,\ -2^{b-1},\ 2^{b-1} - 1) + z) * \Delta",
     basis=AsComputed(dtype="the inputs' dtype, every operation rounded; a range without dimensions widens nothing"),
     source="pytorch_quantization.tensor_quant.FakeAffineTensorQuantFunction.forward: measured",

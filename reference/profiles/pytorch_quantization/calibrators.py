@@ -21,20 +21,22 @@ Axis = int | Sequence[int] | None
 _EQUATION = r"\mathrm{amax}_c = \max_{t} \max_{i \in c} |x^{(t)}_i|"
 
 
-def reduce_amax(x: Array, axis: Axis) -> Array:
+def reduce_amax(x: Array, axis: Axis, name: str = "batches") -> Array:
     """The largest magnitude per entry along ``axis``, other dimensions of size 1; 0-d where it is one number.
+
+    ``name`` is what errors call ``x``.
 
     Raises:
         ValueError: an entry of ``axis`` is outside [-rank, rank).
         RuntimeError: ``x`` is empty.
     """
     if x.size == 0:
-        msg = f"x of shape {x.shape} is not accepted: an empty one has no maximum"
+        msg = f"{name} of shape {x.shape} is not accepted: an empty one has no maximum"
         raise RuntimeError(msg)
     kept = () if axis is None else tuple(axis) if isinstance(axis, Sequence) else (axis,)
     for a in kept:
         if not -x.ndim <= a < x.ndim:
-            msg = f"axis={axis} is not accepted for rank {x.ndim}: give one in [{-x.ndim}, {x.ndim})"
+            msg = f"axis={axis} is not accepted for {name} of rank {x.ndim}: give one in [{-x.ndim}, {x.ndim})"
             raise ValueError(msg)
     others = tuple(d for d in range(x.ndim) if d not in kept and d - x.ndim not in kept)
     amax: Array = np.max(np.abs(x), axis=others, keepdims=True)
@@ -90,7 +92,7 @@ def max_calibrator_amaxs(batches: Sequence[Array], axis: Axis = None) -> tuple[A
     source="pytorch-quantization 2.2.1 on a CPU: measured",
 )
 def max_calibrator_amaxs_2_2_1(batches: Sequence[Array], axis: Axis = None) -> tuple[Array | None, ...]:
-    """The first one shares its memory with the running maximum, and changes with it; bfloat16 is no NumPy array."""
+    """The first amax changes with the running maximum, whose memory it shares; bfloat16 batches are refused."""
     _check_dtype(batches)
     return (max_calibrator(batches, axis), *max_calibrator_amaxs(batches, axis)[1:])
 
@@ -102,7 +104,7 @@ def max_calibrator_amaxs_2_2_1(batches: Sequence[Array], axis: Axis = None) -> t
     source="nvidia-modelopt 0.47, MaxCalibrator: measured",
 )
 def max_calibrator_modelopt_0_47(batches: Sequence[Array], axis: Axis = None) -> Array | None:
-    """NaN and infinities are an AssertionError; an axis outside the rank is left out; all axes are as none."""
+    """NaN and infinities are refused; an axis outside the rank is left out; all axes named are as none."""
     found: Array | None = None
     for x in batches:
         kept = () if axis is None else tuple(axis) if isinstance(axis, Sequence) else (axis,)
@@ -125,7 +127,7 @@ def max_calibrator_modelopt_0_47(batches: Sequence[Array], axis: Axis = None) ->
     source="nvidia-modelopt 0.47, MaxCalibrator, track_amax: measured",
 )
 def max_calibrator_amaxs_modelopt_0_47(batches: Sequence[Array], axis: Axis = None) -> tuple[Array | None, ...]:
-    """As ``max_calibrator@modelopt-0.47``, batch by batch; bfloat16 is no NumPy array."""
+    """NaN, infinities and bfloat16 are refused; an axis outside the rank is left out; all axes named are as none."""
     max_calibrator_modelopt_0_47(batches, axis)
     _check_dtype(batches)
     return tuple(max_calibrator_modelopt_0_47((x,), axis) for x in batches)

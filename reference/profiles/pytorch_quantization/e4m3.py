@@ -58,7 +58,7 @@ def scaled_e4m3(inputs: Array, amax: Array | None = None, E: int = 4, M: int = 3
     source="pytorch-quantization 2.2.1 on a CPU: measured",
 )
 def scaled_e4m3_2_2_1(inputs: Array, amax: Array | None = None, E: int = 4, M: int = 3) -> Array:  # noqa: N803
-    """``scaled_e4m3`` with any amax: of a negative one the sign cancels."""
+    """``scaled_e4m3``, but a negative amax, whose sign cancels, and NaN pass."""
     _check_format(E, M)
     if inputs.dtype != _F32:
         msg = f"inputs of dtype {inputs.dtype} is not accepted: give float32"
@@ -80,7 +80,7 @@ def scaled_e4m3_2_2_1(inputs: Array, amax: Array | None = None, E: int = 4, M: i
     source="nvidia-modelopt 0.47, ScaledE4M3Function on a CPU: measured",
 )
 def scaled_e4m3_modelopt_0_47(inputs: Array, amax: Array | None = None, E: int = 4, M: int = 3) -> Array:  # noqa: N803
-    """Inputs of any float dtype; the scale is inverted and multiplied; amax up to 2**-24 has the scale 448."""
+    """Any float dtype passes; the inverted scale multiplies; an amax up to 2**-24 has scale 448; tiny inputs stay."""
     _check_format(E, M)
     with np.errstate(all="ignore"):
         x = inputs.astype(_F32)

@@ -75,7 +75,7 @@ def scaled_e4m3_backward(inputs: Array, amax: Array | None, grad_outputs: Array)
     source="nvidia-modelopt 0.47, ScaledE4M3Function.backward: measured",
 )
 def scaled_e4m3_backward_modelopt_0_47(inputs: Array, amax: Array | None, grad_outputs: Array) -> Array:
-    """As ``tensor_quant_backward``; without an ``amax`` everything passes."""
+    """Without an ``amax`` every gradient passes, whatever the input; the document's end is 448."""
     return grad_outputs if amax is None else tensor_quant_backward(inputs, amax, grad_outputs)
 
 
@@ -122,6 +122,12 @@ def clip(inputs: Array, clip_value_min: Any, clip_value_max: Any) -> Array:
     return np.asarray(np.maximum(np.minimum(inputs, clip_value_max), clip_value_min))
 
 
+def _sum(terms: Array) -> float:
+    if np.isfinite(terms).all():
+        return math.fsum(terms.ravel().tolist())
+    return float(np.sum(terms.astype(np.float64)))
+
+
 @formula(
     "pytorch_quantization.clip_backward",
     equation=r"g_x = g * [x > lo] * [x < hi],\quad g_{lo} = \sum g * (1 - [x > lo]),"
@@ -143,13 +149,13 @@ def clip_backward(
     Raises:
         ValueError: a bound with more than one element.
     """
-    if clip_value_min.size != 1 or clip_value_max.size != 1:
-        msg = f"bounds of shape {clip_value_min.shape}, {clip_value_max.shape} is not accepted: give one element each"
-        raise ValueError(msg)
+    for name, bound in (("clip_value_min", clip_value_min), ("clip_value_max", clip_value_max)):
+        if bound.size != 1:
+            msg = f"{name} of shape {bound.shape} is not accepted: give one element"
+            raise ValueError(msg)
     f32 = np.float32
     above, below = (inputs > clip_value_min).astype(f32), (inputs < clip_value_max).astype(f32)
     with np.errstate(all="ignore"):
-        grad_min = math.fsum((grad_outputs * (1 - above)).ravel().tolist())
-        grad_max = math.fsum((grad_outputs * (1 - below)).ravel().tolist())
+        grad_min, grad_max = _sum(grad_outputs * (1 - above)), _sum(grad_outputs * (1 - below))
         grad_inputs = grad_outputs * above * below
     return grad_inputs, np.full_like(clip_value_min, grad_min), np.full_like(clip_value_max, grad_max)

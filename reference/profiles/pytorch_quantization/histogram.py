@@ -22,7 +22,7 @@ Bits = int | tuple[int, int]
 
 @formula(
     "pytorch_quantization.histogram",
-    equation=r"h_j = \#\{x : \lfloor |x| * n / e_n \rfloor = j\},\quad e_i = \Delta i,\quad"
+    equation=r"h_j = \#\{x : \lfloor |x| * n / e_n \rfloor = j\},\quad e_i = \Delta i,\quad "
     r"\Delta = e_n / n,\quad n \leftarrow \lceil \max |x| / \Delta \rceil \text{ where } \max |x| > e_n",
     basis=AsComputed(dtype="float32, every operation rounded; an edge is its real value rounded once"),
     source="ScaledQuantDescriptor: calib_method; pytorch_quantization.calib.HistogramCalibrator: measured",
@@ -49,24 +49,28 @@ def histogram(batches: Sequence[Array], num_bins: int = 2048, skip_zeros: bool =
     edges = np.zeros(0, _F32)
     for batch in batches:
         if batch.size == 0:
-            msg = f"batch of shape {batch.shape} is not accepted: an empty one has no maximum"
+            msg = f"batches with one of shape {batch.shape} is not accepted: an empty one has no maximum"
             raise RuntimeError(msg)
         x = (np.abs(batch) if batch.min() < 0 else batch).astype(_F32).ravel()
         x = x[x != 0] if skip_zeros else x
         if x.size == 0:
-            msg = f"batch={batch} is not accepted with skip_zeros=True: give a value other than 0"
+            msg = f"batches with {batch} is not accepted with skip_zeros=True: give a value other than 0"
             raise RuntimeError(msg)
         top = x.max() + _F32(0)  # zeros of both signs have the maximum 0.0
         if counts is None:
             if not np.isfinite(top):
-                msg = f"batch with the maximum {top} is not accepted: give finite values first"
+                msg = f"batches with the maximum {top} in the first is not accepted: give finite values first"
                 raise RuntimeError(msg)
             counts, edges = _counts(x, num_bins, top), _first_edges(top, num_bins)
             continue
         if top > edges[-1]:
             width = edges[1] - edges[0]
             with np.errstate(all="ignore"):
-                num_bins = math.ceil(top / width)
+                bins = top / width
+            if not np.isfinite(bins):
+                msg = f"batches with the maximum {top} is not accepted: bins of width {width} never reach it"
+                raise OverflowError(msg)
+            num_bins = math.ceil(bins)
             edges = (np.arange(math.ceil(float(top + width) / float(width))) * np.float64(width)).astype(_F32)
         more = _counts(x, num_bins, edges[-1])
         more[: counts.size] += counts
@@ -117,7 +121,7 @@ def percentile_amax(hist: Array, edges: Array, percentile: float = 99.99) -> Arr
 
 @formula(
     "pytorch_quantization.mse_amax",
-    equation=r"\mathrm{amax} = c_k,\quad k = \arg\min_k \frac{1}{n} \sum_j (\hat c_j(c_k) - c_j)^2 * h_j,\quad"
+    equation=r"\mathrm{amax} = c_k,\quad k = \arg\min_k \frac{1}{n} \sum_j (\hat c_j(c_k) - c_j)^2 * h_j,\quad "
     r"c_j = (e_{j+1} + e_j) / 2",
     basis=AsComputed(dtype="float32 for each term; their sum is the real one, rounded to float64"),
     source="pytorch_quantization.calib.HistogramCalibrator.compute_amax, mse: measured",
@@ -187,7 +191,7 @@ def mse_amax_modelopt_0_47(
 
 @formula(
     "pytorch_quantization.entropy_amax",
-    equation=r"\mathrm{amax} = e_i,\quad i = \arg\min_i \sum_j \frac{p_j}{P} \log \frac{p_j / P}{q_j / Q},\quad"
+    equation=r"\mathrm{amax} = e_i,\quad i = \arg\min_i \sum_j \frac{p_j}{P} \log \frac{p_j / P}{q_j / Q},\quad "
     r"q_j = \mathrm{mean} \{h_k > 0 : \lfloor k N / i \rfloor = \lfloor j N / i \rfloor\},\quad N = 2^{b-1+u}",
     basis=Real(),
     source="pytorch_quantization.calib.HistogramCalibrator.compute_amax, entropy: measured",

@@ -1,6 +1,9 @@
 """pytorch-quantization: ``tensor_quant``, ``fake_tensor_quant``. Codes per real, s = qmax / amax, no zero point."""
 
-from typing import Any
+from collections.abc import Callable
+from functools import wraps
+from inspect import signature, unwrap
+from typing import Any, TypeVar, cast
 
 import ml_dtypes
 import numpy as np
@@ -23,6 +26,8 @@ __all__ = [
     "tensor_quant",
     "tensor_quant_2_2_1",
 ]
+
+F = TypeVar("F", bound=Callable[..., Any])
 
 MODEL = EvaluationModel(division="multiply-by-q-per-real", compute="float32", sign="none")
 
@@ -110,12 +115,98 @@ _TENSOR_QUANT = (
 _FAKE = _TENSOR_QUANT + r",\quad \hat x = q / s"
 
 
+def _after(check: Callable[..., None]) -> Callable[[F], F]:
+    """Refuse unknown arguments and what ``check`` refuses, then call; ``unwrap`` gives the function without that."""
+
+    def decorate(function: F) -> F:
+        @wraps(function)
+        def checked(*args: Any, **kwargs: Any) -> Any:
+            names = signature(function).parameters
+            for name in kwargs.keys() - names.keys():
+                msg = f"{name}={kwargs[name]!r} is not accepted: the arguments are {', '.join(names)}"
+                raise TypeError(msg)
+            given = signature(function).bind(*args, **kwargs)
+            given.apply_defaults()
+            check(*(given.arguments[name] for name in ("inputs", "amax", "num_bits", "unsigned")))
+            return function(*args, **kwargs)
+
+        return cast("F", checked)
+
+    return decorate
+
+
+def _check_array(_inputs: Array, amax: Any, _num_bits: Any, _unsigned: bool) -> None:
+    if not hasattr(amax, "dtype"):
+        msg = f"amax={amax!r} is not accepted: give an array"
+        raise AttributeError(msg)
+
+
+def _check_width(_inputs: Array, _amax: Any, num_bits: Any, _unsigned: bool) -> None:
+    if not isinstance(num_bits, int):
+        msg = f"num_bits={num_bits!r} is not accepted: give an integer of 1 or more"
+        raise TypeError(msg)
+    if num_bits < 1:
+        msg = f"num_bits={num_bits} is not accepted: give an integer of 1 or more"
+        raise ValueError(msg)
+
+
+def _check_minima(inputs: Array, amax: Any, num_bits: Any, unsigned: bool) -> None:
+    """What 2.2.1 looks at: the least of amax, and of unsigned inputs, which is NaN as soon as one is."""
+    _check_array(inputs, amax, num_bits, unsigned)
+    if amax.size == 0 or (unsigned and inputs.size == 0):
+        msg = f"inputs of shape {inputs.shape}, amax of shape {amax.shape} is not accepted: an empty one has no minimum"
+        raise RuntimeError(msg)
+    if unsigned and inputs.min() < 0:
+        msg = f"inputs with the value {inputs.min()} is not accepted with unsigned=True: give values of 0 or more"
+        raise TypeError(msg)
+    if amax.min() < 0:
+        msg = f"amax={amax} is not accepted: give values of 0 or more"
+        raise ValueError(msg)
+
+
+def _check(inputs: Array, amax: Any, num_bits: Any, unsigned: bool) -> None:
+    """Every value of every argument; an empty one is refused last."""
+    _check_array(inputs, amax, num_bits, unsigned)
+    _check_width(inputs, amax, num_bits, unsigned)
+    if inputs.dtype not in FLOATS:
+        msg = f"inputs of dtype {inputs.dtype} is not accepted: give one of {', '.join(map(str, FLOATS))}"
+        raise TypeError(msg)
+    if unsigned and (negative := inputs[inputs < 0]).size:
+        msg = f"inputs with the value {negative[0]} is not accepted with unsigned=True: give values of 0 or more"
+        raise TypeError(msg)
+    if not (amax >= 0).all():
+        msg = f"amax={amax} is not accepted: give values of 0 or more"
+        raise ValueError(msg)
+    try:
+        np.broadcast_to(amax, inputs.shape)
+    except ValueError:
+        msg = f"amax of shape {amax.shape} is not accepted: it does not broadcast to inputs of shape {inputs.shape}"
+        raise RuntimeError(msg) from None
+    _check_minima(inputs, amax, num_bits, unsigned)
+
+
+def operands(x: Array, s: Array) -> tuple[Array, Array, "np.dtype[Any]"]:
+    """Both in the dtype that an operation of torch computes in, and the dtype to which it rounds its result."""
+    try:
+        np.broadcast_shapes(x.shape, s.shape)
+    except ValueError:
+        msg = f"amax of shape {s.shape} is not accepted: it does not broadcast with inputs of shape {x.shape}"
+        raise RuntimeError(msg) from None
+    fixed = {(True, False): x.dtype, (False, True): s.dtype}.get((x.ndim > 0, s.ndim > 0))
+    if x.dtype not in FLOATS:
+        fixed = s.dtype if s.ndim else np.dtype(np.float32)
+    dtype = np.promote_types(x.dtype, s.dtype) if fixed is None else fixed
+    compute = np.promote_types(dtype, np.float32)
+    return x.astype(compute), s.astype(compute), dtype
+
+
 @formula(
     "pytorch_quantization.tensor_quant_function",
     equation=_TENSOR_QUANT,
     basis=AsComputed(dtype="float32; the dtypes of inputs and amax promoted where they are not float32 or float16"),
     source="pytorch_quantization.tensor_quant.TensorQuantFunction.forward; dtypes other than float32: measured",
 )
+@_after(_check)
 def tensor_quant(
     inputs: Array, amax: Array, num_bits: int = 8, unsigned: bool = False, narrow_range: bool = True
 ) -> tuple[Array, Array]:
@@ -141,8 +232,24 @@ def tensor_quant(
             hold the scale.
         RuntimeError: ``amax`` does not broadcast to ``inputs``, or is empty; or ``inputs`` is, and ``unsigned`` is set.
     """
-    _check(inputs, amax, num_bits, unsigned)
-    return tensor_quant_2_2_1(inputs, amax, num_bits, unsigned, narrow_range)
+    x = inputs.astype(np.float32) if inputs.dtype == _HALF else inputs
+    a = amax.astype(np.float32) if amax.dtype == _HALF else amax
+    maxb = np.asarray(np.ldexp(1.0, int(num_bits) - 1 + unsigned) - 1.0, np.float32)
+    minb = np.float32(0) if unsigned else -maxb if narrow_range else -maxb - 1
+    with np.errstate(all="ignore"):
+        u, v, dtype = operands(maxb, a)
+        scale = (u.astype(dtype).astype(u.dtype) / v).astype(dtype)
+        tiny = (a <= SMALLEST_AMAX) & (a.min() <= SMALLEST_AMAX)
+        u, v, dtype = operands(x, np.where(tiny, scale.dtype.type(0), scale))
+        q = np.rint((u * v).astype(dtype))
+        lo, hi = np.asarray(minb).astype(dtype), maxb.astype(dtype)
+        q = np.where(q < lo, lo, q)
+        q = np.where(q > hi, hi, q)
+        scale = np.where(tiny, scale.dtype.type(1), scale)
+        if inputs.dtype == _HALF and scale.max() > np.finfo(_HALF).max:
+            msg = f"amax={amax} is not accepted: the scale is too large for float16"
+            raise ValueError(msg)
+        return (q.astype(_HALF) if inputs.dtype == _HALF else q), scale.astype(inputs.dtype)
 
 
 @formula(
@@ -157,6 +264,7 @@ def tensor_quant(
     basis=AsComputed(dtype="as tensor_quant_function; s is rounded to the inputs' dtype before it divides"),
     source="pytorch_quantization.tensor_quant.FakeTensorQuantFunction.forward; its CPU path: measured",
 )
+@_after(_check)
 def fake_tensor_quant(
     inputs: Array, amax: Array, num_bits: int = 8, unsigned: bool = False, narrow_range: bool = True
 ) -> Array:
@@ -164,80 +272,22 @@ def fake_tensor_quant(
 
     Arguments and errors as in ``tensor_quant``, but for the scale in float16.
     """
-    _check(inputs, amax, num_bits, unsigned)
-    return fake_tensor_quant_2_2_1(inputs, amax, num_bits, unsigned, narrow_range)
-
-
-def _check(inputs: Array, amax: Any, num_bits: Any, unsigned: bool) -> None:
-    """What the library lets pass as well: NaN among amax or beside a negative value, any width, wider amax."""
-    if not hasattr(amax, "dtype"):
-        msg = f"amax={amax!r} is not accepted: give an array"
-        raise AttributeError(msg)
-    if not isinstance(num_bits, int):
-        msg = f"num_bits={num_bits!r} is not accepted: give an integer of 1 or more"
-        raise TypeError(msg)
-    if num_bits < 1:
-        msg = f"num_bits={num_bits} is not accepted: give an integer of 1 or more"
-        raise ValueError(msg)
-    if inputs.dtype not in FLOATS:
-        msg = f"inputs of dtype {inputs.dtype} is not accepted: give one of {', '.join(map(str, FLOATS))}"
-        raise TypeError(msg)
-    if unsigned and (negative := inputs[inputs < 0]).size:
-        msg = f"inputs with the value {negative[0]} is not accepted with unsigned=True: give values of 0 or more"
-        raise TypeError(msg)
-    if not (amax >= 0).all():
-        msg = f"amax={amax} is not accepted: give values of 0 or more"
-        raise ValueError(msg)
-    try:
-        np.broadcast_to(amax, inputs.shape)
-    except ValueError:
-        msg = f"amax of shape {amax.shape} is not accepted: it does not broadcast to inputs of shape {inputs.shape}"
-        raise RuntimeError(msg) from None
-
-
-def _codes(inputs: Array, amax: Any, num_bits: int, unsigned: bool, narrow_range: bool) -> tuple[Array, Array]:
-    """Codes and scale as 2.2.1 computes them on a CPU; errors only where a minimum without NaN is negative."""
-    if not hasattr(amax, "dtype"):
-        msg = f"amax={amax!r} is not accepted: give an array"
-        raise AttributeError(msg)
-    if amax.size == 0 or (unsigned and inputs.size == 0):
-        msg = f"inputs of shape {inputs.shape}, amax of shape {amax.shape} is not accepted: an empty one has no minimum"
-        raise RuntimeError(msg)
-    if unsigned and inputs.min() < 0:
-        msg = f"inputs with the value {inputs.min()} is not accepted with unsigned=True: give values of 0 or more"
-        raise TypeError(msg)
-    if amax.min() < 0:
-        msg = f"amax={amax} is not accepted: give values of 0 or more"
-        raise ValueError(msg)
-    x = inputs.astype(np.float32) if inputs.dtype == _HALF else inputs
-    a = amax.astype(np.float32) if amax.dtype == _HALF else amax
-    maxb = np.asarray(np.ldexp(1.0, int(num_bits) - 1 + unsigned) - 1.0, np.float32)
-    minb = np.float32(0) if unsigned else -maxb if narrow_range else -maxb - 1
+    reals = inputs.astype(np.float32) if inputs.dtype == _HALF else inputs
+    limit = amax.astype(np.float32) if amax.dtype == _HALF else amax
+    top = np.asarray(np.ldexp(1.0, int(num_bits) - 1 + unsigned) - 1.0, np.float32)
+    bottom = np.float32(0) if unsigned else -top if narrow_range else -top - 1
     with np.errstate(all="ignore"):
-        u, v, dtype = operands(maxb, a)
-        scale = (u.astype(dtype).astype(u.dtype) / v).astype(dtype)
-        tiny = (a <= SMALLEST_AMAX) & (a.min() <= SMALLEST_AMAX)
-        u, v, dtype = operands(x, np.where(tiny, scale.dtype.type(0), scale))
-        q = np.rint((u * v).astype(dtype))
-        lo, hi = np.asarray(minb).astype(dtype), maxb.astype(dtype)
-        q = np.where(q < lo, lo, q)
-        q = np.where(q > hi, hi, q)
-        return (q.astype(_HALF) if inputs.dtype == _HALF else q), np.where(tiny, scale.dtype.type(1), scale)
-
-
-def operands(x: Array, s: Array) -> tuple[Array, Array, "np.dtype[Any]"]:
-    """Both in the dtype that an operation of torch computes in, and the dtype to which it rounds its result."""
-    try:
-        np.broadcast_shapes(x.shape, s.shape)
-    except ValueError:
-        msg = f"amax of shape {s.shape} is not accepted: it does not broadcast with inputs of shape {x.shape}"
-        raise RuntimeError(msg) from None
-    fixed = {(True, False): x.dtype, (False, True): s.dtype}.get((x.ndim > 0, s.ndim > 0))
-    if x.dtype not in FLOATS:
-        fixed = s.dtype if s.ndim else np.dtype(np.float32)
-    dtype = np.promote_types(x.dtype, s.dtype) if fixed is None else fixed
-    compute = np.promote_types(dtype, np.float32)
-    return x.astype(compute), s.astype(compute), dtype
+        n, d, dtype = operands(top, limit)
+        scale = (n.astype(dtype).astype(n.dtype) / d).astype(dtype)
+        small = (limit <= SMALLEST_AMAX) & (limit.min() <= SMALLEST_AMAX)
+        n, d, dtype = operands(reals, np.where(small, scale.dtype.type(0), scale))
+        codes = np.rint((n * d).astype(dtype))
+        codes = np.where(codes < bottom.astype(dtype), bottom.astype(dtype), codes)
+        codes = np.where(codes > top.astype(dtype), top.astype(dtype), codes)
+        codes = codes.astype(_HALF) if inputs.dtype == _HALF else codes
+        scale = np.where(small, scale.dtype.type(1), scale).astype(inputs.dtype)
+        n, d, dtype = operands(codes, scale)
+        return np.asarray(n / d).astype(dtype)
 
 
 @formula(
@@ -246,15 +296,13 @@ def operands(x: Array, s: Array) -> tuple[Array, Array, "np.dtype[Any]"]:
     basis=AsComputed(dtype="as tensor_quant_function"),
     source="pytorch-quantization 2.2.1 on a CPU: measured",
 )
+@_after(_check_minima)
 def tensor_quant_2_2_1(
     inputs: Array, amax: Array, num_bits: int = 8, unsigned: bool = False, narrow_range: bool = True
 ) -> tuple[Array, Array]:
-    """``tensor_quant`` with the library's own checks: any width, NaN in amax or beside a negative value, wider amax."""
-    codes, scale = _codes(inputs, amax, num_bits, unsigned, narrow_range)
-    if codes.dtype == _HALF and scale.max() > np.finfo(_HALF).max:
-        msg = f"amax={amax} is not accepted: the scale is too large for float16"
-        raise ValueError(msg)
-    return codes, scale.astype(inputs.dtype)
+    """``tensor_quant``, but any width, integer inputs, NaN in amax or beside a negative value, and wider amax pass."""
+    codes, scale = unwrap(tensor_quant)(inputs, amax, num_bits, unsigned, narrow_range)
+    return codes, scale
 
 
 @formula(
@@ -269,14 +317,12 @@ def tensor_quant_2_2_1(
     basis=AsComputed(dtype="as fake_tensor_quant_function"),
     source="pytorch-quantization 2.2.1 on a CPU: measured",
 )
+@_after(_check_minima)
 def fake_tensor_quant_2_2_1(
     inputs: Array, amax: Array, num_bits: int = 8, unsigned: bool = False, narrow_range: bool = True
 ) -> Array:
-    """``fake_tensor_quant`` with the library's own checks."""
-    codes, scale = _codes(inputs, amax, num_bits, unsigned, narrow_range)
-    with np.errstate(all="ignore"):
-        u, v, dtype = operands(codes, scale.astype(inputs.dtype))
-        return np.asarray(u / v).astype(dtype)
+    """``fake_tensor_quant``, but any width, integers, NaN in amax or beside a negative value, and wider amax pass."""
+    return np.asarray(unwrap(fake_tensor_quant)(inputs, amax, num_bits, unsigned, narrow_range))
 
 
 @formula(
@@ -291,13 +337,11 @@ def fake_tensor_quant_2_2_1(
     basis=AsComputed(dtype="float32, then rounded to the inputs' dtype"),
     source="nvidia-modelopt 0.47, FakeTensorQuantFunction on a CPU: measured",
 )
+@_after(_check_array)
 def fake_tensor_quant_modelopt_0_47(
     inputs: Array, amax: Any, num_bits: int = 8, unsigned: bool = False, narrow_range: bool = True
 ) -> Array:
-    """``fake_tensor_quant`` of 2.2.1 wholly in float32: the scale is not rounded to ``inputs``' dtype."""
-    if not hasattr(amax, "dtype"):
-        msg = f"amax={amax!r} is not accepted: give an array"
-        raise AttributeError(msg)
+    """As 2.2.1, but all in float32 until the result is rounded: the scale is never rounded to ``inputs``' dtype."""
     f32 = np.float32
     with np.errstate(all="ignore"):
         reals = fake_tensor_quant_2_2_1(inputs.astype(f32), amax.astype(f32), num_bits, unsigned, narrow_range)
@@ -310,20 +354,16 @@ def fake_tensor_quant_modelopt_0_47(
     basis=AsComputed(dtype="float32, then rounded to the inputs' dtype"),
     source="pytorch-quantization 2.2.1, tensor_quant_gpu.cu: read from source, not run",
 )
+@_after(_check_width)
 def fake_tensor_quant_cuda_2_2_1(
     inputs: Array, amax: Any, num_bits: Any = 8, unsigned: bool = False, narrow_range: bool = True
 ) -> Array:
-    """The CUDA kernel, from its source: narrow always, 2**-24 itself is an amax, the scale stays in float32.
+    """The grid is narrow always, an amax of 2**-24 counts, the scale stays in float32.
 
-    An amax of one dimension runs along axis 0. What the kernel does not take (other dtypes of either, amax along
-    two axes) goes the way of the CPU; what trips its assertions is a RuntimeError, a negative shift a ValueError.
+    The CUDA kernel, from its source. An amax of one dimension runs along axis 0. What the kernel does not take (other
+    dtypes of either, amax along two axes) goes the way of the CPU; what trips its assertions is a RuntimeError, a
+    negative shift a ValueError.
     """
-    if not isinstance(num_bits, int):
-        msg = f"num_bits={num_bits!r} is not accepted: give an integer of 1 or more"
-        raise TypeError(msg)
-    if num_bits < 1:
-        msg = f"num_bits={num_bits} is not accepted: give an integer of 1 or more"
-        raise ValueError(msg)
     several = hasattr(amax, "dtype") and amax.size != 1 and amax.size not in amax.shape
     if not hasattr(amax, "dtype") or several or np.float32 != amax.dtype or inputs.dtype not in FLOATS:
         return fake_tensor_quant_2_2_1(inputs, amax, num_bits, unsigned, narrow_range)

@@ -16,6 +16,7 @@ from halfeven.reference.profiles.torchao.equations import (
     middle,
     none_code,
     none_code_by_reciprocal,
+    none_product,
     none_real,
 )
 from halfeven.reference.profiles.torchao.granularity import per_element
@@ -33,9 +34,11 @@ from halfeven.reference.profiles.torchao.storage import (
 __all__ = [
     "dequantize_affine_float_domain",
     "dequantize_affine_no_zero_point",
+    "dequantize_affine_no_zero_point_0_11",
     "quantize_affine_float_domain",
     "quantize_affine_float_domain_0_18",
     "quantize_affine_no_zero_point",
+    "quantize_affine_no_zero_point_0_11",
     "quantize_affine_no_zero_point_0_18",
 ]
 
@@ -212,3 +215,67 @@ def quantize_affine_no_zero_point_0_18(
     with np.errstate(all="ignore"):
         q = none_code_by_reciprocal(input, s)
         return machine_codes(clamp(q, *limits(qmin, qmax, q.dtype)), output_dtype)
+
+
+@formula(
+    "torchao.quantize_affine_no_zero_point@0.11",
+    equation=r"q = \mathrm{clamp}(x \cdot s^{-1},\ q_{min},\ q_{max})",
+    basis=AsComputed(dtype="the one that the input and the scale promote to; the reciprocal the scale's own"),
+    source="torchao 0.11.0, measured on the CPU: quantize_affine, ZeroPointDomain.NONE",
+)
+def quantize_affine_no_zero_point_0_11(
+    input: Array,  # noqa: A002 - the document's own word
+    block_size: BlockSize,
+    scale: Array,
+    zero_point: Array | None,
+    output_dtype: npt.DTypeLike,
+    quant_min: float | None = None,
+    quant_max: float | None = None,
+) -> Array:
+    """As 0.18, but a float8 is cast from the product itself, as documented.
+
+    Raises:
+        ValueError: also where there is a zero point.
+    """
+    _check_no_zero_point(zero_point)
+    if not is_float8(output_dtype):
+        return quantize_affine_no_zero_point_0_18(
+            input, block_size, scale, zero_point, output_dtype, quant_min, quant_max
+        )
+    qmin, qmax = code_range(output_dtype, quant_min, quant_max)
+    check_reals(input)
+    s = per_element("scale", scale, input.shape, block_size)
+    with np.errstate(all="ignore"):
+        q = none_product(input, s)
+        return machine_codes(clamp(q, *limits(qmin, qmax, q.dtype)), output_dtype)
+
+
+@formula(
+    "torchao.dequantize_affine_no_zero_point@0.11",
+    equation=r"\hat x = q * s",
+    basis=AsComputed(dtype="the promotion of output and scale, rounded to the output's"),
+    source="torchao 0.11.0, measured: dequantize_affine, ZeroPointDomain.NONE",
+)
+def dequantize_affine_no_zero_point_0_11(
+    input: Array,  # noqa: A002 - the document's own word
+    block_size: BlockSize,
+    scale: Array,
+    zero_point: Array | None,
+    input_dtype: npt.DTypeLike,
+    quant_min: float | None = None,
+    quant_max: float | None = None,
+    *,
+    output_dtype: npt.DTypeLike = "float32",
+) -> Array:
+    """As documented, but a zero point is refused with a ValueError, and before all else."""
+    _check_no_zero_point(zero_point)
+    return dequantize_affine_no_zero_point(
+        input, block_size, scale, zero_point, input_dtype, quant_min, quant_max, output_dtype=output_dtype
+    )
+
+
+def _check_no_zero_point(zero_point: Array | None) -> None:
+    if zero_point is None:
+        return
+    msg = f"zero_point of shape {zero_point.shape} is not accepted in the NONE domain: give None"
+    raise ValueError(msg)

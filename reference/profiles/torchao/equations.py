@@ -20,6 +20,7 @@ __all__ = [
     "middle",
     "none_code",
     "none_code_by_reciprocal",
+    "none_product",
     "none_real",
 ]
 
@@ -60,7 +61,12 @@ def none_code(x: Array, s: Array) -> Array:
 
 def none_code_by_reciprocal(x: Array, s: Array) -> Array:
     """NONE as 0.18 has it: a product with the rounded reciprocal, made an integer."""
-    return np.rint(_multiply(x, np.ones((), s.dtype) / s))
+    return np.rint(none_product(x, s))
+
+
+def none_product(x: Array, s: Array) -> Array:
+    """NONE as 0.11 has it for a float8: the product with the rounded reciprocal."""
+    return _multiply(x, np.ones((), s.dtype) / s)
 
 
 def none_real(q: Array, s: Array, dtype: npt.DTypeLike) -> Array:

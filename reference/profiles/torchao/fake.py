@@ -16,6 +16,7 @@ from halfeven.reference.profiles.torchao.equations import (
     middle,
     none_code,
     none_code_by_reciprocal,
+    none_product,
     none_real,
 )
 from halfeven.reference.profiles.torchao.granularity import per_element, some
@@ -26,6 +27,7 @@ __all__ = [
     "fake_quantize_affine_0_11",
     "fake_quantize_affine_0_18",
     "fake_quantize_affine_cachemask",
+    "fake_quantize_affine_cachemask_0_11",
     "fake_quantize_affine_cachemask_0_18",
 ]
 
@@ -178,19 +180,45 @@ def fake_quantize_affine_0_11(
     quant_max: int | None = None,
     zero_point_domain: str | None = "INT",
 ) -> Array:
-    """As 0.18, but INT codes become int32, NaN its least integer, before the zero point is subtracted, which wraps."""
-    if zero_point_domain != "INT":
+    """As 0.18, but INT codes become int32, NaN its least integer, before the zero point is subtracted, which wraps.
+
+    And in the NONE domain the code of a float8 is the product itself, not rounded, as documented.
+    """
+    if zero_point_domain == "FLOAT" or (zero_point_domain != "INT" and not is_float8(quant_dtype)):
         return fake_quantize_affine_0_18(
             input, block_size, scale, zero_point, quant_dtype, quant_min, quant_max, zero_point_domain
         )
+    _check_domain(zero_point_domain, zero_point)
     qmin, qmax = code_range(quant_dtype, quant_min, quant_max)
-    check_reals(input)
-    s = per_element("scale", scale, input.shape, block_size)
-    z = per_element("zero_point", zero_point, input.shape, block_size)
+    s, z = _parameters(input, block_size, scale, zero_point, zero_point_domain)
     with np.errstate(all="ignore"):
-        q = int_code_by_reciprocal(input, s, z)
-        steps = machine_integers(clamp(q, *limits(qmin, qmax, q.dtype)), "int32") - machine_integers(z, "int32")
-        return int_real(steps, s, None, input.dtype)
+        q = none_product(input, s) if zero_point_domain == "NONE" else int_code_by_reciprocal(input, s, z)
+        q = clamp(q, *limits(qmin, qmax, q.dtype))
+        if zero_point_domain == "NONE":
+            return none_real(q, s, input.dtype)
+        return int_real(machine_integers(q, "int32") - machine_integers(z, "int32"), s, None, input.dtype)
+
+
+@formula(
+    "torchao.fake_quantize_affine_cachemask@0.11",
+    equation=_EQUATION,
+    basis=AsComputed(dtype="as 0.18, but int32 for the difference of the codes"),
+    source="torchao 0.11.0, measured",
+)
+def fake_quantize_affine_cachemask_0_11(
+    input: Array,  # noqa: A002 - the document's own word
+    block_size: BlockSize,
+    scale: Array,
+    zero_point: Array | None,
+    quant_dtype: npt.DTypeLike,
+    quant_min: int | None = None,
+    quant_max: int | None = None,
+    zero_point_domain: str | None = "INT",
+) -> tuple[Array, Array]:
+    """``fake_quantize_affine@0.11``, and the mask of 0.18, whose errors these are too."""
+    given = (input, block_size, scale, zero_point, quant_dtype, quant_min, quant_max, zero_point_domain)
+    _, mask = fake_quantize_affine_cachemask_0_18(*given)
+    return fake_quantize_affine_0_11(*given), mask
 
 
 def _check_domain(domain: str | None, zero_point: Array | None) -> None:

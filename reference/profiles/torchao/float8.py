@@ -77,7 +77,7 @@ def _check_scale_dtype(scale_dtype: str) -> None:
 @formula(
     "torchao.choose_scale_float8",
     equation=(
-        r"s = \mathrm{clamp}(\max_{block} |x|,\ lb,\ ub) / v_{max};\quad"
+        r"s = \mathrm{clamp}(\max_{block} |x|,\ lb,\ ub) / v_{max};\quad "
         r"\text{e8m0: } s = 2^{\lceil \log_2 s \rfloor}"
     ),
     basis=AsComputed(dtype="the input's"),

@@ -109,6 +109,7 @@ def tensor_to_scale(
 
     Raises:
         AssertionError: AXISWISE without ``axiswise_dim``.
+        IndexError: ``hp_tensor`` has no such dimension.
         ValueError: ``float8_dtype`` is another.
     """
     if scaling_granularity == "TENSORWISE":
@@ -116,6 +117,9 @@ def tensor_to_scale(
     if axiswise_dim is None:
         msg = "axiswise_dim=None is not accepted: AXISWISE needs a dimension"
         raise AssertionError(msg)
+    if not -hp_tensor.ndim <= axiswise_dim < hp_tensor.ndim:
+        msg = f"axiswise_dim={axiswise_dim} is not accepted: hp_tensor has the shape {hp_tensor.shape}"
+        raise IndexError(msg)
     return amax_to_scale(np.abs(hp_tensor).max(axis=axiswise_dim, keepdims=True), float8_dtype)
 
 

@@ -233,14 +233,18 @@ def from_hp_to_fpx(input_float: Array, ebits: int, mbits: int) -> dict[str, Any]
         ``codes``: uint8, before they are packed; ``scale``: one per row, in the dtype of the input.
 
     Raises:
-        AssertionError: the shape, or a code of more than 7 bits (measured on 0.15: torchao packs no 8-bit codes).
-        ValueError: as in ``quantize_affine_floatx``.
+        AssertionError: the rows or columns are no multiples of 64, or there are more dimensions.
+        IndexError: there are fewer (measured on 0.11 and 0.15).
+        ValueError: a code of more than 7 bits, which torchao does not pack; or as in ``quantize_affine_floatx``.
     """
+    if input_float.ndim < 2:  # noqa: PLR2004 - rows and columns
+        msg = f"input_float of shape {input_float.shape} is not accepted: give rows and columns"
+        raise IndexError(msg)
     if input_float.ndim != 2 or any(n % 64 for n in input_float.shape):  # noqa: PLR2004 - rows and columns
         msg = f"input_float of shape {input_float.shape} is not accepted: give rows and columns, multiples of 64"
         raise AssertionError(msg)
     if 1 + ebits + mbits > 7:  # noqa: PLR2004 - float7 is the largest that the document names
         msg = f"ebits={ebits}, mbits={mbits} is not accepted: 1 + ebits + mbits is at most 7"
-        raise AssertionError(msg)
+        raise ValueError(msg)
     scale = choose_qparams_affine_floatx(input_float, ebits, mbits)
     return {"codes": quantize_affine_floatx(input_float, scale, ebits, mbits), "scale": scale}

@@ -11,12 +11,16 @@ from halfeven.reference.profiles.profile import Array
 from halfeven.reference.profiles.torchao.granularity import per_element
 from halfeven.reference.profiles.torchao.storage import check_reals, code_range, limits
 
-__all__ = ["fake_quantize_affine_gradients", "fake_quantize_affine_gradients_0_18"]
+__all__ = [
+    "fake_quantize_affine_gradients",
+    "fake_quantize_affine_gradients_0_11",
+    "fake_quantize_affine_gradients_0_18",
+]
 
 
 @formula(
     "torchao.fake_quantize_affine_gradients",
-    equation=r"\partial x = g\,[q_{min} \le r \le q_{max}];\quad \partial s = g\,((q - z) - [\cdot]\,x / s);\quad"
+    equation=r"\partial x = g\,[q_{min} \le r \le q_{max}];\quad \partial s = g\,((q - z) - [\cdot]\,x / s);\quad "
     r"\partial z = -g\,s\,(1 - [\cdot]);\quad r = \lceil x / s \rfloor + z",
     basis=AsComputed(dtype="the input's"),
     source="torchao.quantization.quant_primitives.fake_quantize_affine, whose rounding passes the gradient on",
@@ -102,3 +106,37 @@ def fake_quantize_affine_gradients_0_18(
         of_scale = grad * steps + -(through * input) * (reciprocal * reciprocal)
         of_zero_point = through + -(grad * s)
     return of_input, of_scale, None if zero_point is None else of_zero_point
+
+
+@formula(
+    "torchao.fake_quantize_affine_gradients@0.11",
+    equation=r"\partial x = 0 \cdot s^{-1};\quad \partial s = g\,q - (0 \cdot x)\,(s^{-1} s^{-1})",
+    basis=AsComputed(dtype="the input's"),
+    source="torchao 0.11.0, measured on the CPU: rounding passes nothing on",
+)
+def fake_quantize_affine_gradients_0_11(
+    input: Array,  # noqa: A002 - the document's own word
+    block_size: BlockSize,
+    scale: Array,
+    zero_point: Array | None,
+    grad: Array,
+    quant_dtype: str,
+    quant_min: int | None = None,
+    quant_max: int | None = None,
+) -> tuple[Array, Array, Array | None]:
+    """In the NONE domain as documented, but without what goes through the rounding; in the INT domain no gradient.
+
+    Raises:
+        RuntimeError: also where there is a zero point: the codes become int32, behind which nothing is differentiated.
+    """
+    fake_quantize_affine_gradients_0_18(input, block_size, scale, zero_point, grad, quant_dtype, quant_min, quant_max)
+    if zero_point is not None:
+        msg = f"zero_point of shape {zero_point.shape} is not accepted: there is no gradient in the INT domain"
+        raise RuntimeError(msg)
+    s = per_element("scale", scale, input.shape, block_size)
+    low, high = limits(*code_range(quant_dtype, quant_min, quant_max), input.dtype)
+    with np.errstate(all="ignore"):
+        reciprocal, nothing = np.ones((), s.dtype) / s, np.zeros_like(grad)
+        r = np.rint(input * reciprocal)
+        q = np.where(r < low, low, np.where(r > high, high, r))
+        return nothing * reciprocal, grad * q + -(nothing * input) * (reciprocal * reciprocal), None

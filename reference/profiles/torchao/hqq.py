@@ -18,7 +18,7 @@ _ROUNDED_ZERO = 4
 
 @formula(
     "torchao.choose_qparams_and_quantize_affine_hqq",
-    equation=r"c = \min((x_{max} - x_{min})^{-1} \cdot (2^b - 1),\ 2 \cdot 10^4);\quad o = -x_{min} c;\quad"
+    equation=r"c = \min((x_{max} - x_{min})^{-1} \cdot (2^b - 1),\ 2 \cdot 10^4);\quad o = -x_{min} c;\quad "
     r"q = \mathrm{clamp}(\lceil x c + o \rfloor,\ 0,\ 2^b - 1);\quad s = c^{-1};\quad z = (2^{b-1} - o)\,s",
     basis=AsComputed(dtype="float32; c, o, s and z rounded to compute_dtype"),
     source="torchao.quantization.quant_primitives._choose_qparams_and_quantize_affine_hqq, optimize=False (measured)",
@@ -77,7 +77,7 @@ def choose_qparams_and_quantize_affine_hqq(
 
 @formula(
     "torchao.choose_qparams_and_quantize_scale_only_hqq",
-    equation=r"s_0 = \frac{\max |x|}{\max(|q_{min}|, |q_{max}|)};\quad"
+    equation=r"s_0 = \frac{\max |x|}{\max(|q_{min}|, |q_{max}|)};\quad "
     r"q_k = \mathrm{clamp}(\lceil x / s_k \rfloor,\ q_{min},\ q_{max});\quad s_{k+1} = \frac{\sum x q_k}{\sum q_k^2}",
     basis=AsComputed(dtype="float32"),
     source="torchao.quantization.quant_primitives._choose_qparams_and_quantize_scale_only_hqq, stochastic=False",

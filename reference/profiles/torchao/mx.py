@@ -17,6 +17,7 @@ from halfeven.reference.profiles.torchao.floatx import f32_to_floatx_unpacked_0_
 __all__ = ["from_blocked", "mx_dequantize", "pack_uint4", "to_blocked", "to_mx", "to_mx_0_18", "unpack_uint4"]
 
 _BIAS, _NAN = 127, 255
+_QUIET = np.uint32(1 << 22)  # the bit of a float32 NaN that an operation sets
 _DTYPES = {
     **{name: np.dtype(name) for name in ("float64", "float32", "float16")},
     "bfloat16": np.dtype(ml_dtypes.bfloat16),
@@ -144,7 +145,7 @@ def _stored(codes: Array, shape: tuple[int, ...], elem_dtype: str) -> Array:
         r"E = 127 + \begin{cases}"
         r"\lfloor \log_2 a \rfloor - e_{max} & \text{FLOOR} \\ \lceil \log_2 a \rceil - e_{max} & \text{CEIL} \\"
         r"\lfloor \log_2 \mathrm{round}_m(a) \rfloor - e_{max} & \text{EVEN} \\"
-        r"\lceil \log_2 (a / v_{max}) \rceil & \text{RCEIL}\end{cases},\quad"
+        r"\lceil \log_2 (a / v_{max}) \rceil & \text{RCEIL}\end{cases},\quad "
         r"q = \mathrm{encode}(x / 2^{E - 127})"
     ),
     basis=AsComputed(dtype="float32 for a / v_max; nothing else rounds but the codes"),
@@ -195,7 +196,7 @@ def _same(descale: Array) -> Array:
 @formula(
     "torchao.to_mx@0.18",
     equation=(
-        r"E_{RCEIL} = 127 + \lceil \mathrm{fl}_{32}(\log_2 (a / v_{max})) \rceil,\quad"
+        r"E_{RCEIL} = 127 + \lceil \mathrm{fl}_{32}(\log_2 (a / v_{max})) \rceil,\quad "
         r"q = \mathrm{encode}(x / \max(2^{E - 127}, 2^{-126})),\quad q_{RCEIL} = \mathrm{encode}(x)\ \text{ if } E = 0"
     ),
     basis=AsComputed(dtype="float32"),
@@ -207,7 +208,9 @@ def to_mx_0_18(data_hp: Array, elem_dtype: str, block_size: int, scaling_mode: s
 
     RCEIL takes the logarithm in float32, so a number just above a power of two counts as that power. Where E = 0,
     elements are divided by 2^-126, in RCEIL by 1. In a block with NaN the elements are divided by an infinity, in RCEIL
-    all are NaN, and a NaN gets the code that ``f32_to_floatx_unpacked@0.18`` gives it.
+    all are NaN: one that was NaN before keeps its bits, made quiet. A NaN gets the code that
+    ``f32_to_floatx_unpacked@0.18`` gives it. Left out: in RCEIL a NaN other than the positive quiet one, which in
+    tensors of some shapes becomes that one.
     """
     blocks, amax = _blocks(data_hp, elem_dtype, block_size, scaling_mode)
     element, rceil = _ELEMENTS[elem_dtype], scaling_mode == "RCEIL"
@@ -218,8 +221,9 @@ def to_mx_0_18(data_hp: Array, elem_dtype: str, block_size: int, scaling_mode: s
         scale = _scale_code(_exponent(amax, element, scaling_mode), amax)
     exponent = scale.astype(np.int32) - _BIAS
     unit = np.ldexp(np.float32(1), np.where(scale == 0, 0 if rceil else 1 - _BIAS, exponent)).astype(np.float32)
-    unit = np.where(scale == _NAN, amax if rceil else np.float32(np.inf), unit)[..., None]
+    unit = np.where(scale == _NAN, np.float32(np.nan if rceil else np.inf), unit)[..., None]
     quotients = np.where(np.isnan(unit), unit, blocks * (1 / unit)) if rceil else blocks / unit
+    quotients = np.where(np.isnan(blocks), (blocks.view(np.uint32) | _QUIET).view(np.float32), quotients)
     if element.form.nan_code:
         codes = encode(quotients, element.form, overflow="saturate")
     else:
@@ -270,7 +274,7 @@ _TILE = (128, 4)
 
 @formula(
     "torchao.to_blocked",
-    equation=r"o_{512 t + 16 (i \bmod 32) + 4 \lfloor (i \bmod 128) / 32 \rfloor + j \bmod 4} = x_{ij},\quad"
+    equation=r"o_{512 t + 16 (i \bmod 32) + 4 \lfloor (i \bmod 128) / 32 \rfloor + j \bmod 4} = x_{ij},\quad "
     r"t = \lfloor i / 128 \rfloor \lceil n / 4 \rceil + \lfloor j / 4 \rfloor",
     basis=Real(),
     source="torchao.prototype.mx_formats.utils.to_blocked",
@@ -295,7 +299,7 @@ def to_blocked(input_matrix: Array) -> Array:
 
 @formula(
     "torchao.from_blocked",
-    equation=r"x_{ij} = o_{512 t + 16 (i \bmod 32) + 4 \lfloor (i \bmod 128) / 32 \rfloor + j \bmod 4},\quad"
+    equation=r"x_{ij} = o_{512 t + 16 (i \bmod 32) + 4 \lfloor (i \bmod 128) / 32 \rfloor + j \bmod 4},\quad "
     r"t = \lfloor i / 128 \rfloor \lceil n / 4 \rceil + \lfloor j / 4 \rfloor",
     basis=Real(),
     source="torchao.prototype.mx_formats.utils.from_blocked",

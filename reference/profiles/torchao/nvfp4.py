@@ -11,6 +11,7 @@ import numpy as np
 from halfeven.reference.catalogue import AsComputed, formula
 from halfeven.reference.minifloat import decode, encode
 from halfeven.reference.profiles.profile import Array
+from halfeven.reference.profiles.torchao.floatx import f32_to_floatx_unpacked_0_18
 from halfeven.reference.profiles.torchao.mx import pack_uint4, unpack_uint4
 
 __all__ = ["nvfp4_dequantize", "nvfp4_quantize", "nvfp4_quantize_0_18", "per_tensor_amax_to_scale"]
@@ -61,7 +62,7 @@ def _outer(per_tensor_scale: Array) -> Array:
 @formula(
     "torchao.nvfp4_quantize",
     equation=(
-        r"s = \mathrm{e4m3}(\mathrm{clamp}((a / 6) / s_t,\ 2^{-6},\ 448)),\quad"
+        r"s = \mathrm{e4m3}(\mathrm{clamp}((a / 6) / s_t,\ 2^{-6},\ 448)),\quad "
         r"q = \mathrm{e2m1}(\mathrm{clamp}(x * ((1 / s_t) / s),\ -6,\ 6))"
     ),
     basis=AsComputed(dtype="float32"),
@@ -106,9 +107,11 @@ def nvfp4_quantize(data_hp: Array, block_size: int = 16, per_tensor_scale: Array
 def nvfp4_quantize_0_18(
     data_hp: Array, block_size: int = 16, per_tensor_scale: Array | None = None
 ) -> tuple[Array, Array]:
-    """As documented, but a block of zeros over a tensor scale of zero has the scale NaN, and elements over NaN a code.
+    """As documented, but a block of zeros over a tensor scale of zero has the scale NaN, and an element of NaN a code.
 
-    The code is 4, that of a NaN that e4m3 has held, with the sign bit for a block of zeros: 12.
+    The code is the one that ``f32_to_floatx_unpacked@0.18`` gives the bits of the NaN: those of a tensor scale of NaN;
+    else of the block's scale, 4 for a NaN that e4m3 has held, with the sign bit where a quotient made it: 12; else 11,
+    for a zero times an infinity or an infinity times zero.
     """
     x = _blocks(data_hp, block_size)
     block_scale = np.abs(x).max(axis=-1) / _LARGEST_ELEMENT
@@ -118,7 +121,10 @@ def nvfp4_quantize_0_18(
     scaled = np.clip(x * factor[..., None], -_LARGEST_ELEMENT, _LARGEST_ELEMENT)
     is_nan = np.isnan(scaled)
     codes = encode(np.where(is_nan, np.float32(0), scaled), "float4_e2m1fn", overflow="saturate")
-    codes = np.where(is_nan, np.where(np.isnan(block_scale), 4, 12)[..., None], codes).astype(np.uint8)
+    of_outer = f32_to_floatx_unpacked_0_18(np.atleast_1d(s_t), 2, 1).reshape(np.shape(s_t))
+    of_block = np.where(np.isnan(block_scale), 4, np.where(np.isnan(block_scale / s_t), 12, 11))
+    of_nan = np.where(np.isnan(s_t), of_outer, of_block)
+    codes = np.where(is_nan, of_nan[..., None], codes).astype(np.uint8)
     return scale.view(_E4M3), pack_uint4(codes.reshape(data_hp.shape))
 
 

@@ -23,7 +23,7 @@ _SOURCE = "torchao.quantization.quant_primitives"
 _EQUATION = (
     r"s = \max(\epsilon, \tfrac{\max(-x_{min}, x_{max})}{(q_{max}-q_{min})/2})"
     r"\ \text{or}\ \max(\tfrac{x_{min}}{q_{min}}, \tfrac{x_{max}}{q_{max}})"
-    r"\ \text{or}\ \tfrac{x_{max}-x_{min}}{q_{max}-q_{min}};\quad"
+    r"\ \text{or}\ \tfrac{x_{max}-x_{min}}{q_{max}-q_{min}};\quad "
     r"z = \mathrm{clamp}(q_{min} - \lceil x_{min}/s \rfloor,\ q_{min},\ q_{max})"
 )
 
@@ -60,7 +60,8 @@ def choose_qparams_affine_with_min_max(
         quant_max: the greatest code. That it lies above ``quant_min`` is not asked (measured).
         eps: the least scale, in reals; absent, the machine epsilon of the input's dtype.
         scale_dtype: what the scale is rounded to at the end; absent, the input's.
-        zero_point_dtype: what the zero point is converted to, toward zero and wrapping; absent, the input's (measured).
+        zero_point_dtype: what the zero point is converted to, toward zero and wrapping; absent, int32 for an
+            asymmetric mapping in the INT domain, else the input's (measured).
         preserve_zero: whether 0 gets a code of its own: the extremes are then drawn out to 0.
         zero_point_domain: INT, FLOAT (a real, the value of the middle code) or NONE (no zero point).
 
@@ -106,7 +107,8 @@ def choose_qparams_affine_with_min_max(
         elif zero_point_domain == "FLOAT":
             middle = scale.astype(_wide(0, dtype).dtype) * _wide((qmax + qmin + 1) / 2, dtype)
             point = low + middle.astype(dtype)
-        return scale.astype(dtype_of(scale_dtype or dtype)), _as(point, zero_point_dtype or dtype.name)
+        own = "int32" if (mapping_type, zero_point_domain) == ("ASYMMETRIC", "INT") else dtype.name
+        return scale.astype(dtype_of(scale_dtype or dtype)), _as(point, zero_point_dtype or own)
 
 
 @formula("torchao.choose_qparams_affine", equation=_EQUATION, basis=_BASIS, source=f"{_SOURCE}.choose_qparams_affine")
@@ -186,14 +188,11 @@ def choose_qparams_affine_with_min_max_0_18(
     preserve_zero: bool = True,
     zero_point_domain: str = "INT",
 ) -> tuple[Array, Array | None]:
-    """As documented, but ``eps`` is the least normal number, and an asymmetric zero point int32, where absent.
-
-    A NaN among the zero points becomes what the processor makes of it, the least integer of 32 bits.
-    """
+    """As documented, but ``eps`` is the least normal number where absent, and a NaN zero point the least int32."""
     eps = float(_info(min_val).smallest_normal) if eps is None else eps
     scale, point = choose_qparams_affine_with_min_max(
         min_val, max_val, mapping_type, block_size, target_dtype, quant_min, quant_max, eps,
-        scale_dtype, None, preserve_zero, zero_point_domain,
+        scale_dtype, min_val.dtype.name, preserve_zero, zero_point_domain,
     )  # fmt: skip
     if zero_point_dtype is None and mapping_type == "ASYMMETRIC" and zero_point_domain == "INT":
         zero_point_dtype = "int32"
@@ -242,7 +241,7 @@ def choose_qparams_affine_0_18(
     eps = float(_info(input).smallest_normal) if eps is None else eps
     scale, point = choose_qparams_affine(
         input, mapping_type, block_size, target_dtype, quant_min, quant_max, eps,
-        scale_dtype, None, preserve_zero, zero_point_domain, keepdim,
+        scale_dtype, input.dtype.name, preserve_zero, zero_point_domain, keepdim,
     )  # fmt: skip
     if zero_point_dtype is None and mapping_type == "ASYMMETRIC" and zero_point_domain == "INT":
         zero_point_dtype = "int32"
