@@ -103,9 +103,12 @@ def _judge(item: Item, claimed: Formula, evidence: _Evidence) -> tuple[OutcomeNa
     if not evidence.failing:
         return "exact", "", left
     smallest = evidence.smallest
-    # A version named for the backend, or its library, goes first.
-    own = (f"@{item.backend.name.rpartition('.')[2]}", f"@{item.backend.library}-")
-    for other in sorted(versions(item.requirement.formula), key=lambda f: not any(o in f.id for o in own)):
+    # A version named for the backend, its library or its release goes first.
+    release = ".".join(item.backend.version.split(".")[:2])
+    own = (f"@{item.backend.name.rpartition('.')[2]}", f"@{item.backend.library}-", f"@{release}")
+    for other in sorted(
+        versions(item.requirement.formula), key=lambda f: not f"@{f.id.partition('@')[2]}".startswith(own)
+    ):
         if other is not claimed and all(
             not differences(answer(other.function, a), given).differing for a, given in evidence.asked
         ):
