@@ -263,11 +263,11 @@ def _sqnr_narrow() -> Iterator[Arguments]:
 
 @calls("aimet.sqnr_encodings", "zero-included")
 def _sqnr_zero_included() -> Iterator[Arguments]:
-    """Batches on one side of zero, and of zeros alone."""
+    """Batches on one side of zero, and of zeros alone; not where float32 sums leave open which candidate is best."""
     one_side = np.linspace(1, 1.5, 11, dtype=_F32)
     for n, x in product((2, 15), (one_side, -one_side)):
         yield {"batches": (x,), "num_steps": n, "shape": (), "num_bins": 8, **_few(symmetric=False)}
-    for n, symmetric in product((2, 15), (False, True)):
+    for n, symmetric in ((2, False), (15, False), (15, True)):
         yield {"batches": (np.zeros(5, _F32),), "num_steps": n, "shape": (), "num_bins": 8, **_few(symmetric)}
 
 
