@@ -5,7 +5,6 @@ with poison and freed just before, so that an element the backend never writes s
 call before is kept and looked at again, so that a buffer handed out twice shows.
 """
 
-import ctypes
 import re
 import traceback
 from dataclasses import dataclass, field
@@ -19,7 +18,7 @@ import torch
 from halfeven.conformance.arrays import arrange, from_backend, to_torch
 from halfeven.conformance.backends.protocol import Backend, Unsupported, names
 from halfeven.conformance.configuration import DTYPES, Case, Configuration
-from halfeven.conformance.environment import flushes_to_zero, rounds_to_nearest
+from halfeven.conformance.environment import restore
 from halfeven.reference.profiles import PROFILES, Operation
 
 Array = npt.NDArray[Any]
@@ -60,13 +59,8 @@ class Caller:
         before = [_memory(a).tobytes() for a in held]
         arguments = self.arguments(held)
         value = self._answer(c, arguments)
-        if flushes_to_zero():  # the reference must not lose its subnormals to what a backend has switched on
-            torch.set_flush_denormal(False)
-            msg = "changed the process: flush-to-zero was on after the call"
-            raise Fault(msg)
-        if not rounds_to_nearest():
-            ctypes.CDLL(None).fesetround(0)  # to nearest, on every platform that has the function
-            msg = "changed the process: the rounding mode was another after the call"
+        if changed := restore():
+            msg = f"changed the process: {changed} after the call"
             raise Fault(msg)
         if self._elsewhere:
             held = [from_backend(a) for a in arguments]

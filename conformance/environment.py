@@ -1,5 +1,6 @@
 """The environment of a run: what a bit may depend on. No names of machines or users."""
 
+import ctypes
 import os
 import platform
 import sys
@@ -9,7 +10,7 @@ from typing import Any
 import numpy as np
 import torch
 
-__all__ = ["THREADS", "environment", "flushes_to_zero", "rounds_to_nearest"]
+__all__ = ["THREADS", "environment", "flushes_to_zero", "restore", "rounds_to_nearest"]
 
 #: The threads of torch during a check: calls are small, and several processes share the cores.
 THREADS = 1
@@ -53,3 +54,17 @@ def flushes_to_zero() -> bool:
 def rounds_to_nearest() -> bool:
     """Whether this thread rounds to nearest, ties to even, as the reference takes for granted."""
     return bool((_ONE + _TIES == _ROUNDED).all())
+
+
+def restore() -> str:
+    """Put right how this thread computes, which a backend may have changed; what it was, in words, or nothing.
+
+    The reference must not lose its subnormals, nor its rounding, to what a backend has switched on.
+    """
+    if flushes_to_zero():
+        torch.set_flush_denormal(False)
+        return "flush-to-zero was on"
+    if not rounds_to_nearest():
+        ctypes.CDLL(None).fesetround(0)  # to nearest, on every platform that has the function
+        return "the rounding mode was another"
+    return ""

@@ -3,7 +3,6 @@
 An answer is an array, a number, a word, or a tuple or dict of those; or the type of the error that was raised.
 """
 
-import ctypes
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -16,7 +15,7 @@ from halfeven.conformance.arrays import from_backend, to_torch
 from halfeven.conformance.backends.protocol import ArrayKind, Unsupported
 from halfeven.conformance.calls import Arguments
 from halfeven.conformance.compare import Comparison, compare_codes, compare_reals
-from halfeven.conformance.environment import flushes_to_zero, rounds_to_nearest
+from halfeven.conformance.environment import restore
 
 Array = npt.NDArray[Any]
 
@@ -70,12 +69,8 @@ def ask(function: Callable[..., Any], arguments: Arguments, array: ArrayKind = "
     given = {name: _handed(value) for name, value in held.items()} if array == "torch" else dict(held)
     before = _state([held, given])
     found = _answer(function, given)
-    if flushes_to_zero():  # the reference must not lose its subnormals to what a backend has switched on
-        torch.set_flush_denormal(False)
-        return Answer({}, ("ChangedProcess",), "flush-to-zero was on after the call")
-    if not rounds_to_nearest():
-        ctypes.CDLL(None).fesetround(0)  # to nearest, on every platform that has the function
-        return Answer({}, ("ChangedProcess",), "the rounding mode was another after the call")
+    if changed := restore():
+        return Answer({}, ("ChangedProcess",), f"{changed} after the call")
     if _state([held, given]) != before:
         return Answer({}, (_MUTATED,), "the call changed an argument in place")
     return found

@@ -17,6 +17,7 @@ Specials = Literal["ieee", "fn", "fnuz", "finite", "e8m0"]
 Overflow = Literal["saturate", "special"]
 
 __all__ = [
+    "FLOAT_DTYPES",
     "FLOAT_FORMATS",
     "FloatFormat",
     "Named",
@@ -29,7 +30,7 @@ __all__ = [
     "format_of",
 ]
 
-_DTYPES: dict[str, "np.dtype[Any]"] = {
+FLOAT_DTYPES: dict[str, "np.dtype[Any]"] = {
     **{name: np.dtype(name) for name in ("float64", "float32", "float16")},
     "bfloat16": np.dtype(ml_dtypes.bfloat16),
 }
@@ -212,8 +213,8 @@ def encode(x: Array, format: Named, *, overflow: Overflow) -> Array:  # noqa: A0
         ValueError: no such format or policy; or ``x`` holds NaN and the format does not.
     """
     f = format_of(format)
-    if not isinstance(x, np.ndarray | np.generic) or x.dtype not in _DTYPES.values():
-        msg = f"x of dtype {getattr(x, 'dtype', type(x).__name__)} is not accepted: give one of {tuple(_DTYPES)}"
+    if not isinstance(x, np.ndarray | np.generic) or x.dtype not in FLOAT_DTYPES.values():
+        msg = f"x of dtype {getattr(x, 'dtype', type(x).__name__)} is not accepted: give one of {tuple(FLOAT_DTYPES)}"
         raise TypeError(msg)
     if overflow not in (accepted := ("saturate",) if f.specials == "finite" else get_args(Overflow)):
         msg = f"overflow={overflow!r} is not accepted: {f.name} takes one of {accepted}"
@@ -279,10 +280,10 @@ def decode(codes: Array, format: Named, dtype: str = "float32") -> Array:  # noq
     if not isinstance(codes, np.ndarray | np.generic) or codes.dtype.kind not in "iu":
         msg = f"codes of dtype {getattr(codes, 'dtype', type(codes).__name__)} are not accepted: give integers"
         raise TypeError(msg)
-    if dtype not in _DTYPES:
-        msg = f"dtype={dtype!r} is not accepted: give one of {tuple(_DTYPES)}"
+    if dtype not in FLOAT_DTYPES:
+        msg = f"dtype={dtype!r} is not accepted: give one of {tuple(FLOAT_DTYPES)}"
         raise ValueError(msg)
-    info = ml_dtypes.finfo(_DTYPES[dtype])  # type: ignore[no-untyped-call]
+    info = ml_dtypes.finfo(FLOAT_DTYPES[dtype])  # type: ignore[no-untyped-call]
     if f.mantissa_bits > info.nmant or f.max > float(info.max) or f.smallest < float(info.smallest_subnormal):
         msg = f"dtype={dtype!r} is not accepted: it does not hold every number of {f.name}"
         raise ValueError(msg)
@@ -291,7 +292,7 @@ def decode(codes: Array, format: Named, dtype: str = "float32") -> Array:  # noq
         msg = f"codes={whole[outside].flat[0]} is not accepted: {f.name} has the codes 0 to {2**f.bits - 1}"
         raise ValueError(msg)
     with np.errstate(all="ignore"):
-        numbers: Array = _numbers(whole.astype(np.int64), f).astype(_DTYPES[dtype])
+        numbers: Array = _numbers(whole.astype(np.int64), f).astype(FLOAT_DTYPES[dtype])
     return numbers
 
 

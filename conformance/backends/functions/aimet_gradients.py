@@ -1,6 +1,7 @@
 """AIMET's gradients, by autograd: the scale requires grad, which selects the documented division."""
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 from torch import Tensor
@@ -22,40 +23,16 @@ def _refuse_rounded_sums(tensor: Tensor, scale: Tensor, gradient: Tensor) -> Non
         raise Unsupported(msg)
 
 
-def quantize_gradient(
-    tensor: Tensor, scale: Tensor, offset: Tensor, gradient: Tensor, **given: Any
+def _gradient(
+    function: str, tensor: Tensor, scale: Tensor, offset: Tensor, gradient: Tensor, **given: Any
 ) -> tuple[Tensor, ...]:
-    """Of ``affine.quantize``."""
+    """Of a function of ``affine``, by the tensor, the scale and the offset."""
     import torch
     from aimet_torch.quantization import affine
 
     _refuse_rounded_sums(tensor, scale, gradient)
     leaves = [tensor.requires_grad_(), scale.requires_grad_(), offset.requires_grad_()]
-    return torch.autograd.grad(affine.quantize(*leaves, **given), leaves, gradient)
-
-
-def quantize_dequantize_gradient(
-    tensor: Tensor, scale: Tensor, offset: Tensor, gradient: Tensor, **given: Any
-) -> tuple[Tensor, ...]:
-    """Of ``affine.quantize_dequantize``."""
-    import torch
-    from aimet_torch.quantization import affine
-
-    _refuse_rounded_sums(tensor, scale, gradient)
-    leaves = [tensor.requires_grad_(), scale.requires_grad_(), offset.requires_grad_()]
-    return torch.autograd.grad(affine.quantize_dequantize(*leaves, **given), leaves, gradient)
-
-
-def dequantize_gradient(
-    tensor: Tensor, scale: Tensor, offset: Tensor, gradient: Tensor, **given: Any
-) -> tuple[Tensor, ...]:
-    """Of ``affine.dequantize``."""
-    import torch
-    from aimet_torch.quantization import affine
-
-    _refuse_rounded_sums(tensor, scale, gradient)
-    leaves = [tensor.requires_grad_(), scale.requires_grad_(), offset.requires_grad_()]
-    return torch.autograd.grad(affine.dequantize(*leaves, **given), leaves, gradient)
+    return torch.autograd.grad(getattr(affine, function)(*leaves, **given), leaves, gradient)
 
 
 def range_gradient(
@@ -80,8 +57,8 @@ def range_gradient(
 
 
 FUNCTIONS: dict[str, Callable[..., Any]] = {
-    "aimet.quantize_gradient": quantize_gradient,
-    "aimet.quantize_dequantize_gradient": quantize_dequantize_gradient,
-    "aimet.dequantize_gradient": dequantize_gradient,
+    "aimet.quantize_gradient": partial(_gradient, "quantize"),
+    "aimet.quantize_dequantize_gradient": partial(_gradient, "quantize_dequantize"),
+    "aimet.dequantize_gradient": partial(_gradient, "dequantize"),
     "aimet.range_gradient": range_gradient,
 }

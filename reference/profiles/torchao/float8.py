@@ -1,14 +1,13 @@
 """torchao: float8 with a scale per block. Real per code: x̂ = q * scale."""
 
 from math import isqrt
-from typing import Any
 
 import ml_dtypes
 import numpy as np
 
 from halfeven.reference.blocks import BlockSize
 from halfeven.reference.catalogue import AsComputed, formula
-from halfeven.reference.minifloat import FLOAT_FORMATS, encode
+from halfeven.reference.minifloat import FLOAT_DTYPES, FLOAT_FORMATS, encode
 from halfeven.reference.profiles.profile import Array
 
 __all__ = [
@@ -27,10 +26,6 @@ _FLOAT8 = {
     for name in ("float8_e4m3fn", "float8_e4m3fnuz", "float8_e5m2", "float8_e5m2fnuz")
 }
 _PRECISION = {"float32": 24, "float16": 11, "bfloat16": 8}
-_DTYPES: dict[str, "np.dtype[Any]"] = {
-    **{name: np.dtype(name) for name in ("float64", "float32", "float16")},
-    "bfloat16": np.dtype(ml_dtypes.bfloat16),
-}
 
 
 def _amax(tensor: Array, block_size: BlockSize) -> Array:
@@ -258,7 +253,7 @@ def dequantize_affine_float8(tensor: Array, scale: Array, output_dtype: str = "f
         ValueError: the scale's shape does not fit, as in ``quantize_affine_float8``.
     """
     s = _per_element(scale, tensor.shape, "tensor").astype(np.float32)
-    reals: Array = (tensor.astype(np.float32) * s).astype(_DTYPES[output_dtype])
+    reals: Array = (tensor.astype(np.float32) * s).astype(FLOAT_DTYPES[output_dtype])
     return reals
 
 

@@ -1,12 +1,10 @@
 """torchao: the float8 of training, whose scale is the inverse: x̂ = q / scale, real per code 1 / scale."""
 
-from typing import Any
-
 import ml_dtypes
 import numpy as np
 
 from halfeven.reference.catalogue import AsComputed, formula
-from halfeven.reference.minifloat import FLOAT_FORMATS, encode
+from halfeven.reference.minifloat import FLOAT_DTYPES, FLOAT_FORMATS, encode
 from halfeven.reference.profiles.profile import Array
 
 __all__ = [
@@ -22,10 +20,6 @@ _EPS = 1e-12
 _FLOAT8 = {
     name: np.dtype(getattr(ml_dtypes, name))
     for name in ("float8_e4m3fn", "float8_e4m3fnuz", "float8_e5m2", "float8_e5m2fnuz")
-}
-_DTYPES: dict[str, "np.dtype[Any]"] = {
-    **{name: np.dtype(name) for name in ("float64", "float32", "float16")},
-    "bfloat16": np.dtype(ml_dtypes.bfloat16),
 }
 
 
@@ -163,7 +157,7 @@ def to_original_precision(data: Array, scale: Array, orig_dtype: str) -> Array:
         scale: float32; broadcasts to ``data``.
         orig_dtype: the dtype of the tensor before it was cast.
     """
-    reals: Array = (data.astype(np.float32) / scale).astype(_DTYPES[orig_dtype])
+    reals: Array = (data.astype(np.float32) / scale).astype(FLOAT_DTYPES[orig_dtype])
     return reals
 
 

@@ -10,7 +10,7 @@ import ml_dtypes
 import numpy as np
 
 from halfeven.reference.catalogue import AsComputed, Real, formula
-from halfeven.reference.minifloat import FLOAT_FORMATS, FloatFormat, decode, encode
+from halfeven.reference.minifloat import FLOAT_DTYPES, FLOAT_FORMATS, FloatFormat, decode, encode
 from halfeven.reference.profiles.profile import Array
 from halfeven.reference.profiles.torchao.floatx import f32_to_floatx_unpacked_0_18
 
@@ -18,10 +18,6 @@ __all__ = ["from_blocked", "mx_dequantize", "pack_uint4", "to_blocked", "to_mx",
 
 _BIAS, _NAN = 127, 255
 _QUIET = np.uint32(1 << 22)  # the bit of a float32 NaN that an operation sets
-_DTYPES = {
-    **{name: np.dtype(name) for name in ("float64", "float32", "float16")},
-    "bfloat16": np.dtype(ml_dtypes.bfloat16),
-}
 _SCALING_MODES = ("FLOOR", "CEIL", "EVEN", "RCEIL")
 
 
@@ -86,7 +82,7 @@ def unpack_uint4(uint8_data: Array) -> Array:
 
 def _blocks(data_hp: Array, elem_dtype: str, block_size: int, scaling_mode: str) -> tuple[Array, Array]:
     """Float32 blocks along a new last dimension, and the largest magnitude of each: NaN where there is one."""
-    if data_hp.dtype not in {_DTYPES["float32"], _DTYPES["bfloat16"]}:
+    if data_hp.dtype not in {FLOAT_DTYPES["float32"], FLOAT_DTYPES["bfloat16"]}:
         msg = f"data_hp of dtype {data_hp.dtype} is not accepted: give float32 or bfloat16"
         raise AssertionError(msg)
     if block_size < 1 or data_hp.shape[-1] % block_size:
@@ -257,7 +253,7 @@ def mx_dequantize(
     if elem_dtype not in _ELEMENTS:
         msg = f"elem_dtype={elem_dtype!r} is not accepted: give one of {tuple(_ELEMENTS)}"
         raise AssertionError(msg)
-    codes, dtype = data_lp.view(np.uint8), _DTYPES[target_dtype]
+    codes, dtype = data_lp.view(np.uint8), FLOAT_DTYPES[target_dtype]
     codes = unpack_uint4(codes) if elem_dtype == "float4_e2m1fn_x2" else codes
     if codes.size != scale_e8m0.size * block_size:
         msg = f"scale_e8m0 of shape {scale_e8m0.shape} is not accepted: {codes.size} elements in blocks of {block_size}"

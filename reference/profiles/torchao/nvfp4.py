@@ -3,13 +3,11 @@
 Real per code: x̂ = decode(q) * (per_tensor_scale * scale).
 """
 
-from typing import Any
-
 import ml_dtypes
 import numpy as np
 
 from halfeven.reference.catalogue import AsComputed, formula
-from halfeven.reference.minifloat import decode, encode
+from halfeven.reference.minifloat import FLOAT_DTYPES, decode, encode
 from halfeven.reference.profiles.profile import Array
 from halfeven.reference.profiles.torchao.floatx import f32_to_floatx_unpacked_0_18
 from halfeven.reference.profiles.torchao.mx import pack_uint4, unpack_uint4
@@ -18,10 +16,6 @@ __all__ = ["nvfp4_dequantize", "nvfp4_quantize", "nvfp4_quantize_0_18", "per_ten
 
 _E4M3 = np.dtype(ml_dtypes.float8_e4m3fn)
 _BFLOAT16 = np.dtype(ml_dtypes.bfloat16)
-_DTYPES: dict[str, "np.dtype[Any]"] = {
-    **{name: np.dtype(name) for name in ("float64", "float32", "float16")},
-    "bfloat16": _BFLOAT16,
-}
 _BLOCK = 16
 _SMALLEST, _LARGEST, _LARGEST_ELEMENT = np.float32(2.0**-6), np.float32(448), np.float32(6)
 _ONE = np.float32(1)
@@ -161,5 +155,5 @@ def nvfp4_dequantize(
     s = decode(scale.view(np.uint8), "float8_e4m3fn").reshape(*numbers.shape[:-1], -1)
     s = s if per_tensor_scale is None else per_tensor_scale * s
     blocks = numbers.reshape(*s.shape, block_size)
-    reals: Array = (blocks * s[..., None]).reshape(numbers.shape).astype(_DTYPES[output_dtype])
+    reals: Array = (blocks * s[..., None]).reshape(numbers.shape).astype(FLOAT_DTYPES[output_dtype])
     return reals
