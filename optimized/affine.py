@@ -13,14 +13,16 @@ Common to the three functions:
 - ``block_size`` None: scale and zero point broadcast to ``x`` (0-d per tensor, one entry per index along an axis
   with the other dimensions kept per channel). Else it has one entry B_d per dimension of ``x``, element j belongs
   to block i_d = ⌊j_d / B_d⌋, and scale and zero point have shape ⌈n_d / B_d⌉, so the last block may be short;
-  a Python number, or a 0-d tensor where there is one block, serves all.
+  a Python number serves all, a 0-d tensor where there is one block.
 - ``out`` is written in place, whatever its strides, and returned. It has the result's shape, dtype and device,
   may be ``x`` itself, and otherwise shares no memory with the arguments. Without it the result has the memory
-  format that ``torch.empty_like(x)`` gives.
-- No gradient is recorded: the result does not require one, even where ``x`` does.
+  format that ``torch.empty_like(x)`` gives; above some 32 MiB the first touch of such a fresh result costs several
+  times the arithmetic.
+- Gradients flow to ``x`` (or ``q``), ``scale`` and ``zero_point``, straight through the rounding: where the rounded
+  code lies in [qmin, qmax], its derivative by ``x`` is 1 / scale. Integer codes have none, and ``out`` records none.
 
 Each raises TypeError for an argument of a type or dtype that is not accepted, ValueError for a value, and
-RuntimeError for shapes, devices and memory that do not fit together.
+RuntimeError for shapes, devices and memory that do not fit together, or ``out`` where a gradient is wanted.
 """
 
 from collections.abc import Sequence
@@ -28,12 +30,14 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
-from halfeven.optimized import arguments, eager
+from halfeven.optimized import arguments, memory, operators
 
 __all__ = ["dequantize", "quantize", "quantize_dequantize"]
 
+# What the operators raise, and the dispatcher for what they do not take; it is then said by type and argument.
+_REFUSED = (RuntimeError, TypeError, ValueError, OverflowError)
 
-@torch.no_grad()
+
 def quantize(
     x: Tensor,
     scale: Tensor | float,
@@ -71,14 +75,18 @@ def quantize(
     """
     arguments.check_reals("x", x)
     arguments.check_grid(qmin, qmax)
-    codes = arguments.codes_dtype(x.dtype, dtype, qmin, qmax)
-    compute = arguments.compute_dtype(x.dtype, qmin, qmax)
-    call = arguments.prepare(("x", x), scale, zero_point, block_size, out, codes, compute)
-    eager.quantize(call.x, call.scale, call.offset, qmin, qmax, call.view)
-    return call.out
+    s, z, blocks = _parameters(x, scale, zero_point, block_size)
+    if out is not None:
+        _check_out(out, dtype or x.dtype, x, s, z)
+    try:
+        return operators.quantize(x, s, z, qmin, qmax, block_size=blocks, dtype=dtype, out=out)
+    except _REFUSED:
+        codes = arguments.codes_dtype(x.dtype, dtype, qmin, qmax)
+        arguments.compute_dtype(x.dtype, qmin, qmax)
+        arguments.check_parameters(("x", x), s, z, blocks, out, codes)
+        raise
 
 
-@torch.no_grad()
 def dequantize(
     q: Tensor,
     scale: Tensor | float,
@@ -108,13 +116,16 @@ def dequantize(
         RuntimeError: a shape or device does not fit, or ``out`` overlaps itself or an argument.
     """
     arguments.check_codes(q)
-    reals = arguments.reals_dtype(q.dtype, scale, dtype)
-    call = arguments.prepare(("q", q), scale, zero_point, block_size, out, reals, reals)
-    eager.dequantize(call.x, call.scale, call.offset, call.view)
-    return call.out
+    s, z, blocks = _parameters(q, scale, zero_point, block_size)
+    if out is not None:
+        _check_out(out, arguments.reals_dtype(q.dtype, s.dtype, dtype), q, s, z)
+    try:
+        return operators.dequantize(q, s, z, block_size=blocks, dtype=dtype, out=out)
+    except _REFUSED:
+        arguments.check_parameters(("q", q), s, z, blocks, out, arguments.reals_dtype(q.dtype, s.dtype, dtype))
+        raise
 
 
-@torch.no_grad()
 def quantize_dequantize(
     x: Tensor,
     scale: Tensor | float,
@@ -148,7 +159,37 @@ def quantize_dequantize(
     """
     arguments.check_reals("x", x)
     arguments.check_grid(qmin, qmax)
-    compute = arguments.compute_dtype(x.dtype, qmin, qmax)
-    call = arguments.prepare(("x", x), scale, zero_point, block_size, out, x.dtype, compute)
-    eager.quantize_dequantize(call.x, call.scale, call.offset, qmin, qmax, call.view)
-    return call.out
+    s, z, blocks = _parameters(x, scale, zero_point, block_size)
+    if out is not None:
+        _check_out(out, x.dtype, x, s, z)
+    try:
+        return operators.quantize_dequantize(x, s, z, qmin, qmax, block_size=blocks, out=out)
+    except _REFUSED:
+        arguments.compute_dtype(x.dtype, qmin, qmax)
+        arguments.check_parameters(("x", x), s, z, blocks, out, x.dtype)
+        raise
+
+
+def _parameters(
+    x: Tensor, scale: Tensor | float, zero_point: Tensor | int, block_size: Sequence[int] | None
+) -> tuple[Tensor, Tensor | None, Sequence[int] | None]:
+    """The parameters as tensors, None for a zero point of 0; numbers serve every block."""
+    s = arguments.as_parameter("scale", scale, x)
+    # False and 0.0 equal 0, and are refused.
+    z = None if type(zero_point) is int and zero_point == 0 else arguments.as_parameter("zero_point", zero_point, x)
+    if block_size is None:
+        return s, z, None
+    arguments.check_block_size("x", block_size, x.shape)
+    if isinstance(scale, Tensor):
+        return s, z if z is None or isinstance(zero_point, Tensor) else z.expand(s.shape), block_size
+    if isinstance(zero_point, Tensor):
+        return s.expand(zero_point.shape), z, block_size
+    return s, z, None
+
+
+def _check_out(out: Tensor, dtype: torch.dtype, x: Tensor, scale: Tensor, zero_point: Tensor | None) -> None:
+    if not isinstance(out, Tensor) or out.dtype != dtype:
+        memory.check_out(out, dtype, {"x": x})
+    if torch.is_grad_enabled() and any(t is not None and t.requires_grad for t in (x, scale, zero_point, out)):
+        msg = "out is not accepted where a gradient is wanted: give None, or call under torch.no_grad()"
+        raise RuntimeError(msg)

@@ -1,7 +1,6 @@
-"""What the functions of ``affine`` accept, and how they lay parameters beside the elements they belong to."""
+"""What the operators accept, and how parameters are laid beside the elements they belong to."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import torch
 from torch import Tensor
@@ -9,38 +8,25 @@ from torch import Tensor
 from halfeven.optimized.memory import check_out
 
 __all__ = [
-    "Call",
+    "as_parameter",
+    "check_block_size",
     "check_codes",
+    "check_compute",
+    "check_gradient",
     "check_grid",
+    "check_parameters",
     "check_reals",
+    "check_reduction",
     "codes_dtype",
     "compute_dtype",
-    "prepare",
+    "offset_of",
     "reals_dtype",
+    "side_by_side",
 ]
 
 _REALS = (torch.float32, torch.float64, torch.float16, torch.bfloat16)
 _CODES = (torch.int8, torch.uint8, torch.int16, torch.uint16, torch.int32)
 _INTEGERS = (*_CODES, torch.uint32, torch.int64)
-
-
-@dataclass(frozen=True, eq=False)
-class Call:
-    """Checked arguments, ready for a kernel.
-
-    Attributes:
-        x: the input; a dimension of several whole blocks is split in two, (blocks, elements).
-        scale: in the dtype of the arithmetic, on ``x``'s device, broadcasting to ``x``.
-        offset: minus the zero point, likewise.
-        view: ``out`` with ``x``'s shape.
-        out: the result.
-    """
-
-    x: Tensor
-    scale: Tensor
-    offset: Tensor
-    view: Tensor
-    out: Tensor
 
 
 def check_reals(name: str, value: Tensor) -> None:
@@ -101,15 +87,14 @@ def codes_dtype(x: torch.dtype, dtype: torch.dtype | None, qmin: int, qmax: int)
     return dtype
 
 
-def reals_dtype(q: torch.dtype, scale: Tensor | float, dtype: torch.dtype | None) -> torch.dtype:
+def reals_dtype(q: torch.dtype, scale: torch.dtype, dtype: torch.dtype | None) -> torch.dtype:
     """The dtype of the reals of codes of dtype ``q``.
 
     Raises:
         TypeError: ``dtype`` is not accepted.
     """
     if dtype is None:
-        scale_dtype = scale.dtype if isinstance(scale, Tensor) else torch.float32
-        return q if q.is_floating_point else scale_dtype
+        return q if q.is_floating_point else scale
     if dtype not in _REALS:
         msg = f"dtype={dtype} is not accepted: give None or one of {_names(_REALS)}"
         raise TypeError(msg)
@@ -134,16 +119,15 @@ def compute_dtype(x: torch.dtype, qmin: int, qmax: int) -> torch.dtype:
     return torch.float64
 
 
-def prepare(
+def check_parameters(
     named: tuple[str, Tensor],
-    scale: Tensor | float,
-    zero_point: Tensor | int,
+    scale: Tensor,
+    zero_point: Tensor | None,
     block_size: Sequence[int] | None,
     out: Tensor | None,
     result: torch.dtype,
-    compute: torch.dtype,
-) -> Call:
-    """Check parameters, blocks and ``out``, make ``out`` where it is None, and lay all of them side by side.
+) -> None:
+    """Refuse parameters, blocks and an ``out`` of dtype ``result`` that do not fit the input ``named``.
 
     Raises:
         TypeError: a parameter, ``block_size`` or ``out`` has a type or dtype that is not accepted.
@@ -151,27 +135,135 @@ def prepare(
         RuntimeError: a shape or device does not fit, or ``out`` shares memory.
     """
     name, x = named
-    if isinstance(zero_point, float):
-        msg = f"zero_point={zero_point!r} is not accepted: give an int, or a tensor of integers or floats"
-        raise TypeError(msg)
-    s = _parameter("scale", scale, torch.float32, _REALS, x)
-    z = _parameter("zero_point", zero_point, torch.int64, (*_INTEGERS, *_REALS), x)
+    given = {"scale": _parameter("scale", scale, _REALS, x)}
+    if zero_point is not None:
+        given["zero_point"] = _parameter("zero_point", zero_point, (*_INTEGERS, *_REALS), x)
     if block_size is not None:
-        _check_block_size(name, block_size, x.shape)
-    # A Python number serves every block.
-    for parameter, value, given in (("scale", s, scale), ("zero_point", z, zero_point)):
-        if isinstance(given, Tensor):
-            _check_shape(parameter, value.shape, name, x.shape, block_size)
-    if out is None:
-        out = torch.empty_like(x, dtype=result, requires_grad=False)
-    else:
-        check_out(out, result, {name: x, "scale": s, "zero_point": z})
-    s = s.to(compute)
+        check_block_size(name, block_size, x.shape)
+    for parameter, value in given.items():
+        _check_shape(parameter, value.shape, name, x.shape, block_size)
+    if out is not None:
+        check_out(out, result, {name: x, **given})
+
+
+def check_block_size(name: str, block_size: Sequence[int], shape: torch.Size) -> None:
+    """Refuse anything but one int of 1 or more per dimension.
+
+    Raises:
+        TypeError: ``block_size`` is no sequence of ints.
+        ValueError: it has another length, or an entry below 1.
+    """
+    if not isinstance(block_size, Sequence) or any(isinstance(b, bool) or not isinstance(b, int) for b in block_size):
+        msg = f"block_size={block_size!r} is not accepted: give None or a sequence of ints"
+        raise TypeError(msg)
+    if len(block_size) != len(shape) or any(b < 1 for b in block_size):
+        msg = (
+            f"block_size={tuple(block_size)} is not accepted for {name} of shape {tuple(shape)}: "
+            f"give {len(shape)} entries of 1 or more"
+        )
+        raise ValueError(msg)
+
+
+def check_gradient(grad: Tensor, name: str, x: Tensor, dtype: torch.dtype) -> None:
+    """Refuse a gradient of another shape, dtype or device than the result for ``x`` has.
+
+    Raises:
+        TypeError: ``grad`` is no tensor of ``dtype``, or that is no float.
+        RuntimeError: its shape or device does not fit.
+    """
+    check_reals("grad", grad)
+    if grad.dtype != dtype:
+        msg = f"grad of dtype {grad.dtype} is not accepted: give it in {dtype}, which the result has"
+        raise TypeError(msg)
+    if grad.shape != x.shape or grad.device != x.device:
+        msg = (
+            f"grad of shape {tuple(grad.shape)} on {grad.device} is not accepted: "
+            f"give it in the shape {tuple(x.shape)} and on the device {x.device} of {name}"
+        )
+        raise RuntimeError(msg)
+
+
+def check_compute(compute: torch.dtype | None, reals: torch.dtype) -> torch.dtype:
+    """The dtype of the arithmetic of ``dequantize``: ``reals`` for None.
+
+    Raises:
+        TypeError: ``compute`` is no accepted float dtype.
+    """
+    if compute is None:
+        return reals
+    if compute not in _REALS:
+        msg = f"compute={compute} is not accepted: give None or one of {_names(_REALS)}"
+        raise TypeError(msg)
+    return compute
+
+
+def check_reduction(x: Tensor, block_size: Sequence[int] | None) -> None:
+    """Refuse what has no minimum.
+
+    Raises:
+        TypeError: ``x`` is no strided float tensor, or ``block_size`` no sequence of ints.
+        ValueError: ``block_size`` does not fit.
+        RuntimeError: ``x`` has no element.
+    """
+    check_reals("x", x)
+    if block_size is not None:
+        check_block_size("x", block_size, x.shape)
+    elif x.numel() == 0:
+        msg = f"x of shape {tuple(x.shape)} is not accepted: give at least one element"
+        raise RuntimeError(msg)
+
+
+def as_parameter(name: str, value: Tensor | float, x: Tensor) -> Tensor:
+    """``value`` as a tensor beside ``x``: a number as 0-d float32, or int64 for a zero point.
+
+    Raises:
+        TypeError: ``value`` is neither a tensor nor a number, or is a float for a zero point.
+    """
+    if isinstance(value, Tensor):
+        # A 0-d tensor left on the CPU would be a scalar to a CUDA division, which then multiplies by its reciprocal.
+        return value.to(x.device) if value.ndim == 0 and value.device != x.device else value
+    accepted: tuple[type, ...] = (int,) if name == "zero_point" else (int, float)
+    if isinstance(value, bool) or not isinstance(value, accepted):
+        kind = "an int, or a tensor of integers or floats" if name == "zero_point" else "a number or a torch.Tensor"
+        msg = f"{name}={value!r} is not accepted: give {kind}, not {type(value).__name__}"
+        raise TypeError(msg)
+    if name == "zero_point" and not -(2**63) <= value < 2**63:
+        msg = f"{name}={value!r} is not accepted: give an int that int64 holds"
+        raise ValueError(msg)
+    return torch.tensor(value, dtype=torch.int64 if name == "zero_point" else torch.float32, device=x.device)
+
+
+def offset_of(zero_point: Tensor | None, scale: Tensor, compute: torch.dtype, *, offset: bool) -> Tensor:
+    """The offset o = −z in the dtype of the arithmetic; ``zero_point`` is o itself where ``offset`` says so."""
+    if zero_point is None:
+        return torch.zeros((), dtype=compute, device=scale.device)
+    if offset:
+        return zero_point.to(compute)
     # An integer has no -0: the offset of the integer 0 is +0.0, the offset of the float 0.0 is -0.0.
-    o = z.to(compute).neg() if z.dtype.is_floating_point else z.to(compute).neg() + 0.0
+    o = zero_point.to(compute).neg()
+    return o if zero_point.dtype.is_floating_point else o + 0.0
+
+
+def side_by_side(
+    x: Tensor, s: Tensor, o: Tensor, out: Tensor, block_size: Sequence[int] | None
+) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    """Views of ``x`` and ``out`` that the parameters ``s`` and ``o`` broadcast to.
+
+    Splitting a dimension in (blocks, elements) never copies. Only where the last block is short are the
+    parameters repeated, along that dimension.
+    """
     if block_size is None:
-        return Call(x, s, o, out, out)
-    return Call(*_side_by_side(x, s, o, out, block_size), out)
+        return x, s, o, out
+    for d in reversed(range(x.ndim)):
+        n, b = x.shape[d], block_size[d]
+        if b == 1 or n <= b:
+            continue
+        if n % b:
+            s, o = (p.repeat_interleave(b, d).narrow(d, 0, n) if p.ndim else p for p in (s, o))
+        else:
+            x, out = (torch.unflatten(t, d, (n // b, b)) for t in (x, out))
+            s, o = (p.unsqueeze(d + 1) if p.ndim else p for p in (s, o))
+    return x, s, o, out
 
 
 def _check_tensor(name: str, value: object, accepted: Sequence[torch.dtype]) -> Tensor:
@@ -185,27 +277,12 @@ def _check_tensor(name: str, value: object, accepted: Sequence[torch.dtype]) -> 
     return value
 
 
-def _parameter(name: str, value: object, default: torch.dtype, accepted: Sequence[torch.dtype], x: Tensor) -> Tensor:
-    if isinstance(value, (int, float)) and not isinstance(value, bool):
-        return torch.tensor(value, dtype=default, device=x.device)
+def _parameter(name: str, value: object, accepted: Sequence[torch.dtype], x: Tensor) -> Tensor:
     tensor = _check_tensor(name, value, accepted)
-    if tensor.device != x.device and tensor.ndim:
+    if tensor.device != x.device:
         msg = f"{name} on {tensor.device} is not accepted: give it on {x.device}, where the input is"
         raise RuntimeError(msg)
-    # A 0-d tensor left on the CPU would be a scalar to a CUDA division, which then multiplies by its reciprocal.
-    return tensor.to(x.device)
-
-
-def _check_block_size(name: str, block_size: Sequence[int], shape: torch.Size) -> None:
-    if not isinstance(block_size, Sequence) or any(isinstance(b, bool) or not isinstance(b, int) for b in block_size):
-        msg = f"block_size={block_size!r} is not accepted: give None or a sequence of ints"
-        raise TypeError(msg)
-    if len(block_size) != len(shape) or any(b < 1 for b in block_size):
-        msg = (
-            f"block_size={tuple(block_size)} is not accepted for {name} of shape {tuple(shape)}: "
-            f"give {len(shape)} entries of 1 or more"
-        )
-        raise ValueError(msg)
+    return tensor
 
 
 def _check_shape(
@@ -228,26 +305,6 @@ def _check_shape(
             f"{name} of shape {tuple(shape)} in blocks of {tuple(block_size)} needs {blocks}"
         )
         raise RuntimeError(msg)
-
-
-def _side_by_side(
-    x: Tensor, s: Tensor, o: Tensor, out: Tensor, block_size: Sequence[int]
-) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    """Views of ``x`` and ``out`` that the parameters broadcast to.
-
-    Splitting a dimension in (blocks, elements) never copies. Only where the last block is short are the
-    parameters repeated, along that dimension.
-    """
-    for d in reversed(range(x.ndim)):
-        n, b = x.shape[d], block_size[d]
-        if b == 1 or n <= b:
-            continue
-        if n % b:
-            s, o = (p.repeat_interleave(b, d).narrow(d, 0, n) if p.ndim else p for p in (s, o))
-        else:
-            x, out = (torch.unflatten(t, d, (n // b, b)) for t in (x, out))
-            s, o = (p.unsqueeze(d + 1) if p.ndim else p for p in (s, o))
-    return x, s, o, out
 
 
 def _represents(dtype: torch.dtype, qmin: int, qmax: int) -> bool:

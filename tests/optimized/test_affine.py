@@ -216,13 +216,23 @@ def test_interleaved_columns_do_not_overlap() -> None:
     assert both.tolist() == [[0.5, 0.0], [1.5, 2.0]]
 
 
-def test_no_gradient_is_recorded() -> None:
-    x = torch.ones(3, requires_grad=True)
-    s = torch.ones((), requires_grad=True)
-    q = affine.quantize(x, s, 0, qmin=0, qmax=9)
-    for result in (q, affine.dequantize(q, s, 0), affine.quantize_dequantize(x, s, torch.zeros(()), qmin=0, qmax=9)):
-        assert not result.requires_grad
+def test_gradients_flow_through_float_codes_alone() -> None:
+    x = torch.tensor([0.25, 1.75, 8.0], requires_grad=True)
+    s = torch.tensor(0.5, requires_grad=True)
+    affine.quantize_dequantize(x, s, 1, qmin=0, qmax=9).sum().backward()
+    assert x.grad is not None
+    assert s.grad is not None
+    # 8 / 0.5 + 1 is above 9: no gradient to x; the scale's is R - x/s inside and 9 - 1 beyond.
+    assert x.grad.tolist() == [1.0, 1.0, 0.0]
+    assert s.grad.item() == (0 - 0.5) + (4 - 3.5) + 8
+    assert not affine.quantize(x, s, 0, qmin=0, qmax=9, dtype=torch.int8).requires_grad
+
+
+def test_out_records_no_gradient_and_refuses_to_where_one_is_wanted() -> None:
     parameter = torch.nn.Parameter(torch.full((3,), 1.5))
-    affine.quantize(parameter, s, 0, qmin=0, qmax=9, out=parameter)
+    with pytest.raises(RuntimeError, match=r"out is not accepted .* torch\.no_grad"):
+        affine.quantize(parameter, ONE, 0, qmin=0, qmax=9, out=torch.empty(3))
+    with torch.no_grad():
+        affine.quantize(parameter, ONE, 0, qmin=0, qmax=9, out=parameter)
     assert parameter.requires_grad
     assert parameter.tolist() == [2.0] * 3

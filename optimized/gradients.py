@@ -1,0 +1,51 @@
+"""The operators' gradients: each a backward operator, save where a gradient of the gradient is asked for."""
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from halfeven.optimized.kernels import chunked
+
+__all__ = ["GRADIENTS", "keep"]
+
+
+def keep(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
+    """Save what a gradient needs: the tensors, and the other arguments as ``ctx.settings``."""
+    x, scale, zero_point, *ctx.settings = inputs
+    ctx.save_for_backward(x, scale, zero_point)
+    if not output.dtype.is_floating_point:
+        ctx.mark_non_differentiable(output)
+
+
+def _gradients(name: str, ctx: Any, grad: Tensor, *settings: Any) -> tuple[Any, ...]:
+    needs = ctx.needs_input_grad[:3]
+    # With create_graph the gradient is differentiated in turn, which the torch operations allow.
+    backward = chunked.IMPLEMENTATIONS[name] if torch.is_grad_enabled() else getattr(torch.ops.halfeven, name).default
+    found = backward(grad, *ctx.saved_tensors, *settings, *needs)
+    return tuple(g if needed else None for g, needed in zip(found, needs, strict=True))
+
+
+def _quantize_backward(ctx: Any, grad: Tensor) -> tuple[Any, ...]:
+    qmin, qmax, block_size, _, offset = ctx.settings
+    found = _gradients("quantize_backward", ctx, grad, qmin, qmax, block_size, offset)
+    return (*found, None, None, None, None, None)
+
+
+def _dequantize_backward(ctx: Any, grad: Tensor) -> tuple[Any, ...]:
+    block_size, _, compute, offset = ctx.settings
+    found = _gradients("dequantize_backward", ctx, grad, block_size, compute, offset)
+    return (*found, None, None, None, None)
+
+
+def _quantize_dequantize_backward(ctx: Any, grad: Tensor) -> tuple[Any, ...]:
+    found = _gradients("quantize_dequantize_backward", ctx, grad, *ctx.settings)
+    return (*found, None, None, None, None, None)
+
+
+GRADIENTS: dict[str, Callable[..., tuple[Any, ...]]] = {
+    "quantize": _quantize_backward,
+    "dequantize": _dequantize_backward,
+    "quantize_dequantize": _quantize_dequantize_backward,
+}

@@ -1,0 +1,44 @@
+"""Blocks of a tensor in torch operations: parameters per element, and reductions per block."""
+
+from collections.abc import Callable, Sequence
+
+import torch
+from torch import Tensor
+
+__all__ = ["expand", "reduce", "sum_to"]
+
+
+def expand(parameter: Tensor, shape: torch.Size, block_size: Sequence[int] | None) -> Tensor:
+    """``parameter``, with one entry per block (or 0-d), such that it broadcasts to ``shape``."""
+    if block_size is None or parameter.ndim == 0:
+        return parameter
+    for d, (n, b) in enumerate(zip(shape, block_size, strict=True)):
+        if b > 1 and parameter.shape[d] > 1:
+            parameter = parameter.repeat_interleave(b, d).narrow(d, 0, n)
+    return parameter
+
+
+def reduce(x: Tensor, block_size: Sequence[int] | None, function: Callable[..., Tensor]) -> Tensor:
+    """``function(tensor, dims)`` over each block, the last of which may be short: 0-d for None."""
+    if block_size is None:
+        return function(x, tuple(range(x.ndim))) if x.ndim else x
+    for d, b in enumerate(block_size):
+        whole = x.shape[d] // b * b
+        if b == 1:
+            continue
+        shape = (*x.shape[:d], whole // b, b, *x.shape[d + 1 :])
+        parts = [function(x.narrow(d, 0, whole).reshape(shape), (d + 1,))] if whole else []
+        if whole < x.shape[d]:
+            parts.append(function(x.narrow(d, whole, x.shape[d] - whole), (d,)).unsqueeze(d))
+        x = torch.cat(parts, d) if parts else x
+    return x
+
+
+def sum_to(each: Tensor, parameter: Tensor, block_size: Sequence[int] | None) -> Tensor:
+    """The sum of ``each`` over the elements that share an entry of ``parameter``: in float64, then in its dtype."""
+    wide = each.to(torch.float64, copy=True)  # never the memory of ``each``
+    if block_size is None or parameter.ndim == 0:
+        total = wide.sum_to_size(parameter.shape)
+    else:
+        total = reduce(wide, block_size, torch.sum)
+    return total.to(each.dtype).to(parameter.dtype)

@@ -1,0 +1,127 @@
+"""``torch.ops.halfeven``: the operators' schemas, and what torch is told of each: kernels, shapes, gradients, vmap."""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from halfeven.optimized import batching, gradients, kernels
+from halfeven.optimized.kernels import chunked
+
+__all__ = ["OPS", "SCHEMAS"]
+
+_PARAMETERS = "Tensor scale, Tensor? zero_point"
+_GRID = "int qmin, int qmax"
+_NEEDS = "bool need_x, bool need_scale, bool need_zero_point"
+SCHEMAS: dict[str, str] = {
+    "quantize": f"(Tensor x, {_PARAMETERS}, {_GRID}, SymInt[]? block_size, ScalarType? dtype, bool offset) -> Tensor",
+    "quantize_out": f"(Tensor x, {_PARAMETERS}, {_GRID}, SymInt[]? block_size, bool offset, Tensor(a!) out) -> ()",
+    "dequantize": (
+        f"(Tensor q, {_PARAMETERS}, SymInt[]? block_size, ScalarType? dtype, ScalarType? compute, bool offset)"
+        " -> Tensor"
+    ),
+    "dequantize_out": (
+        f"(Tensor q, {_PARAMETERS}, SymInt[]? block_size, ScalarType? compute, bool offset, Tensor(a!) out) -> ()"
+    ),
+    "quantize_dequantize": (
+        f"(Tensor x, {_PARAMETERS}, {_GRID}, SymInt[]? block_size, float shift, bool offset) -> Tensor"
+    ),
+    "quantize_dequantize_out": (
+        f"(Tensor x, {_PARAMETERS}, {_GRID}, SymInt[]? block_size, float shift, bool offset, Tensor(a!) out) -> ()"
+    ),
+    "quantize_backward": (
+        f"(Tensor grad, Tensor x, {_PARAMETERS}, {_GRID}, SymInt[]? block_size, bool offset, {_NEEDS})"
+        " -> (Tensor, Tensor, Tensor)"
+    ),
+    "dequantize_backward": (
+        f"(Tensor grad, Tensor q, {_PARAMETERS}, SymInt[]? block_size, ScalarType? compute, bool offset,"
+        " bool need_q, bool need_scale, bool need_zero_point) -> (Tensor, Tensor, Tensor)"
+    ),
+    "quantize_dequantize_backward": (
+        f"(Tensor grad, Tensor x, {_PARAMETERS}, {_GRID}, SymInt[]? block_size, float shift, bool offset, {_NEEDS})"
+        " -> (Tensor, Tensor, Tensor)"
+    ),
+    "aminmax": "(Tensor x, SymInt[]? block_size) -> (Tensor, Tensor)",
+    "amax": "(Tensor x, SymInt[]? block_size) -> Tensor",
+}
+
+
+def _blocks(x: Tensor, block_size: Sequence[int] | None) -> tuple[int, ...]:
+    return () if block_size is None else tuple(-(-n // b) for n, b in zip(x.shape, block_size, strict=True))
+
+
+def _like(x: Tensor, _scale: Tensor, _zero_point: Tensor | None, *_: Any) -> Tensor:
+    return torch.empty_like(x, requires_grad=False)
+
+
+def _codes(x: Tensor, *given: Any) -> Tensor:
+    return torch.empty_like(x, dtype=given[-2] or x.dtype, requires_grad=False)
+
+
+def _reals(q: Tensor, scale: Tensor, *given: Any) -> Tensor:
+    own = q.dtype if q.dtype.is_floating_point else scale.dtype
+    return torch.empty_like(q, dtype=given[-3] or own, requires_grad=False)
+
+
+def _nothing(*_: Any) -> None:
+    return None
+
+
+def _each_gradient(_grad: Tensor, *given: Any) -> tuple[Tensor, ...]:
+    x, needs = given[0], given[-3:]
+    return tuple(
+        torch.empty_like(t, memory_format=torch.contiguous_format, requires_grad=False)
+        if needed and t is not None
+        else x.new_empty((0,))
+        for t, needed in zip(given[:3], needs, strict=True)
+    )
+
+
+def _ends(x: Tensor, block_size: Sequence[int] | None) -> tuple[Tensor, Tensor]:
+    return x.new_empty(_blocks(x, block_size)), x.new_empty(_blocks(x, block_size))
+
+
+def _end(x: Tensor, block_size: Sequence[int] | None) -> Tensor:
+    return x.new_empty(_blocks(x, block_size))
+
+
+# Shapes and dtypes of the results, for tracing.
+_FAKE: dict[str, Callable[..., Any]] = {
+    "quantize": _codes,
+    "quantize_out": _nothing,
+    "dequantize": _reals,
+    "dequantize_out": _nothing,
+    "quantize_dequantize": _like,
+    "quantize_dequantize_out": _nothing,
+    "quantize_backward": _each_gradient,
+    "dequantize_backward": _each_gradient,
+    "quantize_dequantize_backward": _each_gradient,
+    "aminmax": _ends,
+    "amax": _end,
+}
+# Where the block size stands among the arguments after the zero point.
+_BLOCK_SIZE = {"quantize": 2, "dequantize": 0, "quantize_dequantize": 2}
+
+
+def _register() -> Any:
+    """Define and register all; the library must live as long as the process, or its operators vanish."""
+    register: Any = torch.library  # its functions have no types
+    library = register.Library("halfeven", "DEF")
+    for name, schema in SCHEMAS.items():
+        library.define(name + schema, tags=(torch.Tag.pt2_compliant_tag,))
+    kernels.load()
+    ops = torch.ops.halfeven
+    for name in SCHEMAS:
+        # A kernel that was compiled for a device goes before it.
+        library.impl(name, chunked.IMPLEMENTATIONS[name], "CompositeExplicitAutograd")
+        register.register_fake(f"halfeven::{name}", _FAKE[name], lib=library)
+    for name, backward in gradients.GRADIENTS.items():
+        register.register_autograd(f"halfeven::{name}", backward, setup_context=gradients.keep, lib=library)
+        rule = batching.rule(getattr(ops, name).default, _BLOCK_SIZE[name])
+        register.register_vmap(f"halfeven::{name}", rule, lib=library)
+    return library
+
+
+_LIBRARY = _register()
+OPS: Any = torch.ops.halfeven

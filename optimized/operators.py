@@ -1,0 +1,115 @@
+"""Typed functions over the operators ``torch.ops.halfeven.*``, which ``library`` defines.
+
+``affine`` and ``aimet`` are made of these. An operator checks its arguments itself: any implementation may be handed
+anything. ``kernels`` has the implementations, in C++ for the CPU where they were built, else in torch operations.
+
+Common to all:
+
+- ``x`` is float32, float64, float16 or bfloat16, of any shape and strides; so is ``scale``, real per code.
+- ``zero_point`` is of an integer or float dtype, or None for 0. It is z of x̂ = (q − z)·s, or, with ``offset``, o of
+  x̂ = (q + o)·s. An integer zero point of 0 is an offset of +0.0, a float one of +0.0 an offset of -0.0.
+- ``block_size`` None: scale and zero point broadcast to ``x``. Else one entry per dimension, element j belongs to block
+  ⌊j / B⌋, and the parameters have one entry per block, the last of which may be short.
+- Gradients go straight through the rounding: an element is inside where its rounded code lies in [qmin, qmax]. Those
+  of parameters are sums, accumulated in float64.
+
+Errors are RuntimeErrors that name the argument, its value and what is accepted.
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from halfeven.optimized.library import OPS
+
+__all__ = ["amax", "aminmax", "dequantize", "quantize", "quantize_dequantize"]
+
+
+def quantize(
+    x: Tensor,
+    scale: Tensor,
+    zero_point: Tensor | None,
+    qmin: int,
+    qmax: int,
+    *,
+    block_size: Sequence[int] | None = None,
+    dtype: torch.dtype | None = None,
+    offset: bool = False,
+    out: Tensor | None = None,
+) -> Tensor:
+    """Codes clamp(half_even(x / s) − o, qmin, qmax), floats of ``x``'s dtype or, with ``dtype``, integers.
+
+    Into ``out`` if given: no gradient is recorded then.
+    """
+    if out is not None:
+        OPS.quantize_out.default(x, scale, zero_point, qmin, qmax, block_size, offset, out)
+        return out
+    return _call(OPS.quantize.default, x, scale, zero_point, qmin, qmax, block_size, dtype, offset)
+
+
+def dequantize(
+    q: Tensor,
+    scale: Tensor,
+    zero_point: Tensor | None,
+    *,
+    block_size: Sequence[int] | None = None,
+    dtype: torch.dtype | None = None,
+    compute: torch.dtype | None = None,
+    offset: bool = False,
+    out: Tensor | None = None,
+) -> Tensor:
+    """Reals (q + o)·s, computed in ``compute`` (None: the result's dtype), rounded to the result's dtype at the end.
+
+    ``dtype`` None: that of ``q`` where it is a float, else of ``scale``.
+    """
+    if out is not None:
+        OPS.dequantize_out.default(q, scale, zero_point, block_size, compute, offset, out)
+        return out
+    return _call(OPS.dequantize.default, q, scale, zero_point, block_size, dtype, compute, offset)
+
+
+def quantize_dequantize(
+    x: Tensor,
+    scale: Tensor,
+    zero_point: Tensor | None,
+    qmin: int,
+    qmax: int,
+    *,
+    block_size: Sequence[int] | None = None,
+    shift: float = 0.0,
+    offset: bool = False,
+    out: Tensor | None = None,
+) -> Tensor:
+    """(clamp(half_even(x / s − shift) − o, qmin, qmax) + o + shift)·s, rounded to ``x.dtype`` once, at the end."""
+    if out is not None:
+        OPS.quantize_dequantize_out.default(x, scale, zero_point, qmin, qmax, block_size, shift, offset, out)
+        return out
+    return _call(OPS.quantize_dequantize.default, x, scale, zero_point, qmin, qmax, block_size, shift, offset)
+
+
+def _call(operator: Any, x: Tensor, scale: Tensor, zero_point: Tensor | None, *settings: Any) -> Tensor:
+    """The operator; without autograd where none is wanted: its Python side costs more than small tensors do."""
+    wanted = torch.is_grad_enabled() and (
+        x.requires_grad or scale.requires_grad or (zero_point is not None and zero_point.requires_grad)
+    )
+    result: Tensor
+    if wanted or torch.compiler.is_compiling() or torch._C._are_functorch_transforms_active():  # noqa: SLF001
+        result = operator(x, scale, zero_point, *settings)
+    else:
+        with torch._C._AutoDispatchBelowAutograd():  # noqa: SLF001
+            result = operator(x, scale, zero_point, *settings)
+    return result
+
+
+def aminmax(x: Tensor, block_size: Sequence[int] | None = None) -> tuple[Tensor, Tensor]:
+    """Least and greatest element, per block; NaN where there is one; -0.0 is below +0.0."""
+    low, high = OPS.aminmax.default(x, block_size)
+    return low, high
+
+
+def amax(x: Tensor, block_size: Sequence[int] | None = None) -> Tensor:
+    """Greatest magnitude, per block; NaN where there is one."""
+    result: Tensor = OPS.amax.default(x, block_size)
+    return result

@@ -1,0 +1,116 @@
+"""The operators ``torch.ops.halfeven.*`` as operators: opcheck, compile, autocast, vmap, gradients of gradients."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor
+
+from halfeven.optimized import affine, library
+
+OPS = torch.ops.halfeven
+# Finite: a code of an infinity has a gradient of NaN by the scale, which opcheck takes for a difference.
+X = torch.tensor([[-9.0, -0.25, 0.25, 0.75], [1.25, 3.0, 7.5, 99.0]])
+S = torch.tensor([0.5, 0.25])
+Z = torch.tensor([1.0, 3.0])
+GRID = (-8, 7)
+BLOCKS = [2, 2]
+FLAGS = (True, True, True)
+
+CALLS: dict[str, tuple[Any, ...]] = {
+    "quantize": (X, S[:, None], Z[:, None], *GRID, None, None, False),
+    "quantize-integer": (X, S[None], Z[None], *GRID, BLOCKS, torch.int8, True),
+    "quantize_out": (X, S[0], None, *GRID, None, False, torch.empty(2, 4, dtype=torch.int8)),
+    "dequantize": (X, S[:, None], Z[:, None], None, None, torch.float64, False),
+    "dequantize-integer": (X.to(torch.int8), S[0], None, None, torch.bfloat16, None, False),
+    "dequantize_out": (X, S[None], Z[None], BLOCKS, None, True, torch.empty(2, 4)),
+    "quantize_dequantize": (X, S[None], Z[None], *GRID, BLOCKS, 0.5, True),
+    "quantize_dequantize_out": (X, S[0], Z[0], *GRID, None, 0.0, True, torch.empty(2, 4)),
+    "quantize_backward": (X, X, S[:, None], Z[:, None], *GRID, None, False, *FLAGS),
+    "dequantize_backward": (X, X, S[None], Z[None], BLOCKS, None, True, False, True, False),
+    "quantize_dequantize_backward": (X, X, S[0], None, *GRID, None, 0.0, False, True, True, False),
+    "aminmax": (X, BLOCKS),
+    "amax": (X, None),
+}
+
+
+def leaf(value: Any) -> Any:
+    return value.clone().requires_grad_(value.is_floating_point()) if isinstance(value, Tensor) else value
+
+
+@pytest.mark.parametrize("name", CALLS)
+def test_opcheck(name: str) -> None:
+    operator = getattr(OPS, name.partition("-")[0]).default
+    torch.library.opcheck(operator, CALLS[name])
+    if name.partition("-")[0] in ("quantize", "dequantize", "quantize_dequantize"):
+        torch.library.opcheck(operator, tuple(map(leaf, CALLS[name])))
+
+
+def test_every_operator_is_tried() -> None:
+    assert {name.partition("-")[0] for name in CALLS} == set(library.SCHEMAS)
+
+
+def same(a: Tensor, b: Tensor) -> bool:
+    return (
+        a.dtype == b.dtype
+        and torch.equal(a.nan_to_num(77), b.nan_to_num(77))
+        and torch.equal(*map(torch.signbit, (a, b)))
+    )
+
+
+FUNCTIONS: dict[str, Callable[..., Tensor]] = {
+    "quantize": lambda x, s: affine.quantize(x * 2, s, 3, qmin=-8, qmax=7),
+    "fake": lambda x, s: affine.quantize_dequantize(x * 2, s, torch.tensor(3), qmin=-8, qmax=7),
+    "codes": lambda x, s: affine.dequantize(affine.quantize(x, s, 3, qmin=-8, qmax=7, dtype=torch.int8), s, 3),
+    "blocks": lambda x, s: affine.quantize_dequantize(x, s.expand(1, 2), 3, qmin=-8, qmax=7, block_size=(2, 2)),
+}
+
+
+@pytest.mark.parametrize("dynamic", [False, True])
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_compiled_without_a_graph_break(name: str, dynamic: bool) -> None:
+    torch.compiler.reset()
+    function = FUNCTIONS[name]
+    compiled = torch.compile(function, fullgraph=True, dynamic=dynamic, backend="aot_eager")
+    results = []
+    for f in (function, compiled):
+        x, s = X.clone().requires_grad_(), S[0].clone().requires_grad_()
+        y = f(x, s)
+        y.sum().backward()
+        results.append([y.detach(), *(t.grad for t in (x, s) if t.grad is not None)])
+    assert len(results[0]) == len(results[1]) == (2 if name == "codes" else 3)
+    assert all(same(a, b) for a, b in zip(*results, strict=True))
+
+
+def test_autocast_leaves_the_arithmetic_alone() -> None:
+    plain = affine.quantize_dequantize(X, S[0], 3, qmin=-8, qmax=7)
+    with torch.autocast("cpu", torch.bfloat16):
+        assert same(affine.quantize_dequantize(X, S[0], 3, qmin=-8, qmax=7), plain)
+        product = torch.ones(2, 2) @ torch.ones(2, 2)
+        assert affine.quantize_dequantize(product, S[0], 3, qmin=-8, qmax=7).dtype == torch.bfloat16
+
+
+@pytest.mark.parametrize("in_dims", [(0, None, None), (1, None, 0), (0, 0, None), (None, 0, 0), (0, 0, 0)])
+@pytest.mark.parametrize("blocks", [None, (2,)])
+def test_vmap_is_the_loop(in_dims: tuple[int | None, ...], blocks: tuple[int] | None) -> None:
+    shape = (4,) if blocks is None else (2,)
+    s, z = torch.tensor([0.5, 0.25, 0.125, 1.0])[: shape[0]], torch.tensor([1.0, 3.0, -2.0, 0.0])[: shape[0]]
+    given = [X if in_dims[0] == 0 else X.T if in_dims[0] == 1 else X[0]]
+    given += [t if d is None else torch.stack([t, t * 2]) for t, d in zip((s, z), in_dims[1:], strict=True)]
+
+    def function(x: Tensor, s: Tensor, z: Tensor) -> Tensor:
+        return affine.quantize_dequantize(x, s, z, qmin=-8, qmax=7, block_size=blocks)
+
+    batched = torch.func.vmap(function, in_dims)(*given)
+    each = [[t if d is None else t.select(d, i) for t, d in zip(given, in_dims, strict=True)] for i in range(2)]
+    assert same(batched, torch.stack([function(*arguments) for arguments in each]))
+
+
+def test_gradient_of_a_gradient() -> None:
+    """ds = g (R - x/s), and so d(ds)/dx = -g/s and d(ds)/dg = R - x/s."""
+    x, s, g = (torch.tensor(v, dtype=torch.float64, requires_grad=True) for v in (0.75, 0.5, 3.0))
+    y = affine.quantize_dequantize(x, s, 0, qmin=-8, qmax=7)
+    (ds,) = torch.autograd.grad(y, s, g, create_graph=True)
+    assert ds.item() == 3 * (2 - 1.5)
+    assert [t.item() for t in torch.autograd.grad(ds, (x, g))] == [-6.0, 0.5]
