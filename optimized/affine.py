@@ -58,7 +58,7 @@ def quantize(
         qmin: the lowest code.
         qmax: the highest code.
         block_size: elements per block along each dimension.
-        dtype: None for float codes in ``x.dtype``, or int8, uint8, int16, uint16, int32. It must hold the grid.
+        dtype: None or ``x.dtype`` for float codes, or int8, uint8, int16, uint16, int32. It must hold the grid.
         out: where to write.
 
     Float codes: NaN stays NaN, and a code of -0.0 stays so where the zero point is the integer 0 (or -0.0: a float
@@ -174,6 +174,8 @@ def _parameters(
     x: Tensor, scale: Tensor | float, zero_point: Tensor | int, block_size: Sequence[int] | None
 ) -> tuple[Tensor, Tensor | None, Sequence[int] | None]:
     """The parameters as tensors, None for a zero point of 0; numbers serve every block."""
+    if block_size is None and isinstance(scale, Tensor) and isinstance(zero_point, Tensor) and x.is_cpu:
+        return scale, zero_point, None
     s = arguments.as_parameter("scale", scale, x)
     # False and 0.0 equal 0, and are refused.
     z = None if type(zero_point) is int and zero_point == 0 else arguments.as_parameter("zero_point", zero_point, x)
@@ -190,6 +192,11 @@ def _parameters(
 def _check_out(out: Tensor, dtype: torch.dtype, x: Tensor, scale: Tensor, zero_point: Tensor | None) -> None:
     if not isinstance(out, Tensor) or out.dtype != dtype:
         memory.check_out(out, dtype, {"x": x})
-    if torch.is_grad_enabled() and any(t is not None and t.requires_grad for t in (x, scale, zero_point, out)):
+    if torch.is_grad_enabled() and (
+        x.requires_grad
+        or scale.requires_grad
+        or out.requires_grad
+        or (zero_point is not None and zero_point.requires_grad)
+    ):
         msg = "out is not accepted where a gradient is wanted: give None, or call under torch.no_grad()"
         raise RuntimeError(msg)

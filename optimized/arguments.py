@@ -54,6 +54,8 @@ def check_grid(qmin: int, qmax: int) -> None:
         TypeError: an end is not an int.
         ValueError: ``qmin`` is above ``qmax``.
     """
+    if type(qmin) is type(qmax) is int and qmin <= qmax:
+        return
     for name, value in (("qmin", qmin), ("qmax", qmax)):
         if isinstance(value, bool) or not isinstance(value, int):
             msg = f"{name}={value!r} is not accepted: give an int"
@@ -70,13 +72,13 @@ def codes_dtype(x: torch.dtype, dtype: torch.dtype | None, qmin: int, qmax: int)
         TypeError: ``dtype`` is not accepted.
         ValueError: the dtype does not hold the grid.
     """
-    if dtype is None:
+    if dtype in (None, x):
         if not _represents(x, qmin, qmax):
             msg = f"qmin={qmin}, qmax={qmax} is not accepted: {x} cannot represent the grid; give an integer dtype"
             raise ValueError(msg)
         return x
     if dtype not in _CODES:
-        msg = f"dtype={dtype} is not accepted: give None for codes in x's dtype, or one of {_names(_CODES)}"
+        msg = f"dtype={dtype} is not accepted: give None or {x} for codes in x's dtype, or one of {_names(_CODES)}"
         raise TypeError(msg)
     info = torch.iinfo(dtype)
     if qmin < info.min or qmax > info.max:

@@ -13,11 +13,11 @@ Common to all:
 - Gradients go straight through the rounding: an element is inside where its rounded code lies in [qmin, qmax]. Those
   of parameters are sums, accumulated in float64.
 
-Errors are RuntimeErrors that name the argument, its value and what is accepted.
+What is not accepted raises an exception that names the argument, its value and what is: a RuntimeError by a compiled
+kernel, else a TypeError, a ValueError or a RuntimeError.
 """
 
 from collections.abc import Sequence
-from typing import Any
 
 import torch
 from torch import Tensor
@@ -43,10 +43,13 @@ def quantize(
 
     Into ``out`` if given: no gradient is recorded then.
     """
-    if out is not None:
-        OPS.quantize_out.default(x, scale, zero_point, qmin, qmax, block_size, offset, out)
-        return out
-    return _call(OPS.quantize.default, x, scale, zero_point, qmin, qmax, block_size, dtype, offset)
+    if out is None:
+        if _traced(x, scale, zero_point):
+            traced: Tensor = OPS.quantize.default(x, scale, zero_point, qmin, qmax, block_size, dtype, offset)
+            return traced
+        out = torch.empty_like(x, dtype=dtype)
+    OPS.quantize_out.default(x, scale, zero_point, qmin, qmax, block_size, offset, out)
+    return out
 
 
 def dequantize(
@@ -64,10 +67,13 @@ def dequantize(
 
     ``dtype`` None: that of ``q`` where it is a float, else of ``scale``.
     """
-    if out is not None:
-        OPS.dequantize_out.default(q, scale, zero_point, block_size, compute, offset, out)
-        return out
-    return _call(OPS.dequantize.default, q, scale, zero_point, block_size, dtype, compute, offset)
+    if out is None:
+        if _traced(q, scale, zero_point):
+            traced: Tensor = OPS.dequantize.default(q, scale, zero_point, block_size, dtype, compute, offset)
+            return traced
+        out = torch.empty_like(q, dtype=dtype or (q.dtype if q.dtype.is_floating_point else scale.dtype))
+    OPS.dequantize_out.default(q, scale, zero_point, block_size, compute, offset, out)
+    return out
 
 
 def quantize_dequantize(
@@ -83,24 +89,27 @@ def quantize_dequantize(
     out: Tensor | None = None,
 ) -> Tensor:
     """(clamp(half_even(x / s − shift) − o, qmin, qmax) + o + shift)·s, rounded to ``x.dtype`` once, at the end."""
-    if out is not None:
-        OPS.quantize_dequantize_out.default(x, scale, zero_point, qmin, qmax, block_size, shift, offset, out)
-        return out
-    return _call(OPS.quantize_dequantize.default, x, scale, zero_point, qmin, qmax, block_size, shift, offset)
+    if out is None:
+        if _traced(x, scale, zero_point):
+            traced: Tensor = OPS.quantize_dequantize.default(
+                x, scale, zero_point, qmin, qmax, block_size, shift, offset
+            )
+            return traced
+        out = torch.empty_like(x)
+    OPS.quantize_dequantize_out.default(x, scale, zero_point, qmin, qmax, block_size, shift, offset, out)
+    return out
 
 
-def _call(operator: Any, x: Tensor, scale: Tensor, zero_point: Tensor | None, *settings: Any) -> Tensor:
-    """The operator; without autograd where none is wanted: its Python side costs more than small tensors do."""
-    wanted = torch.is_grad_enabled() and (
+def _traced(x: Tensor, scale: Tensor, zero_point: Tensor | None) -> bool:
+    """Whether a gradient is wanted, or the call is compiled or transformed.
+
+    Else the operator that writes into a result serves: the Python side of autograd costs more than a small tensor does.
+    """
+    if torch.is_grad_enabled() and (
         x.requires_grad or scale.requires_grad or (zero_point is not None and zero_point.requires_grad)
-    )
-    result: Tensor
-    if wanted or torch.compiler.is_compiling() or torch._C._are_functorch_transforms_active():  # noqa: SLF001
-        result = operator(x, scale, zero_point, *settings)
-    else:
-        with torch._C._AutoDispatchBelowAutograd():  # noqa: SLF001
-            result = operator(x, scale, zero_point, *settings)
-    return result
+    ):
+        return True
+    return torch.compiler.is_compiling() or torch._C._are_functorch_transforms_active()  # noqa: SLF001
 
 
 def aminmax(x: Tensor, block_size: Sequence[int] | None = None) -> tuple[Tensor, Tensor]:

@@ -1,12 +1,91 @@
-"""Kernels of the operators: the torch path, until compiled ones stand beside it."""
+"""The implementations of the operators: loads the compiled kernels, and says which path runs.
 
-__all__ = ["load", "path"]
+``_cpu.so`` stands beside this file where there was a compiler at build time. It depends on no version of Python, and on
+torch's stable interface only. Without it ``chunked`` gives the same bits in torch operations.
+
+The environment variable HALFEVEN_KERNELS forces a path: ``avx2``, ``baseline`` (what every processor of the kind has)
+or ``torch``. By default the best there is runs.
+"""
+
+import ctypes
+import functools
+import logging
+import os
+from pathlib import Path
+
+import torch
+
+__all__ = ["available", "choose", "load", "path"]
+
+_LIBRARY = Path(__file__).with_name("_cpu.so")
+_VARIABLE = "HALFEVEN_KERNELS"
+_ISAS = ("baseline", "avx2")  # by the number that the library knows them by
+_TORCH = "torch"
 
 
+@functools.cache
 def load() -> None:
-    """Load the compiled kernels."""
+    """Load the compiled kernels and register them for the CPU. To be called once the operators are defined.
+
+    Without the library, it is logged once that torch operations run instead.
+
+    Raises:
+        ValueError: HALFEVEN_KERNELS is none of the paths.
+        RuntimeError: it names a path that is not there.
+    """
+    wanted = os.environ.get(_VARIABLE, "")
+    if wanted not in ("", _TORCH, *_ISAS):
+        msg = f"{_VARIABLE}={wanted!r} is not accepted: set one of {', '.join((*_ISAS, _TORCH))}, or nothing"
+        raise ValueError(msg)
+    library, why = _loaded()
+    if wanted in _ISAS:
+        choose(wanted)
+    elif library is None and wanted != _TORCH:
+        logging.getLogger("halfeven").warning("the kernels of the CPU run in torch operations, slower: %s", why)
 
 
 def path() -> str:
-    """Which path runs."""
-    return "torch, chunked: no kernels yet"
+    """Which implementation runs on the CPU: "C++ avx2", "C++ baseline", or "torch, chunked: " and why."""
+    library, why = _loaded()
+    return f"torch, chunked: {why}" if library is None else f"C++ {_ISAS[library.halfeven_isa(-1)]}"
+
+
+def available() -> tuple[str, ...]:
+    """The instruction sets that ``choose`` takes, none without compiled kernels."""
+    library, _ = _loaded()
+    if library is None:
+        return ()
+    before = library.halfeven_isa(-1)
+    found = tuple(name for number, name in enumerate(_ISAS) if library.halfeven_isa(number) == number)
+    library.halfeven_isa(before)
+    return found
+
+
+def choose(isa: str) -> None:
+    """Run the kernels of another instruction set from now on, in all threads: for tests.
+
+    Raises:
+        RuntimeError: it is not there.
+    """
+    library, why = _loaded()
+    if library is None or isa not in available():
+        msg = f"kernels={isa!r} is not accepted: " + (why or f"this processor has {', '.join(available())}")
+        raise RuntimeError(msg)
+    library.halfeven_isa(_ISAS.index(isa))
+
+
+@functools.cache
+def _loaded() -> tuple[ctypes.CDLL | None, str]:
+    """The library, or None and why not."""
+    if os.environ.get(_VARIABLE) == _TORCH:
+        return None, f"{_VARIABLE}={_TORCH}"
+    if not _LIBRARY.exists():
+        return None, "no kernels were compiled when halfeven was installed"
+    try:
+        torch.ops.load_library(str(_LIBRARY))
+        library = ctypes.CDLL(str(_LIBRARY))
+    except OSError as error:
+        return None, f"the compiled kernels do not load: {error}"
+    library.halfeven_isa.argtypes = (ctypes.c_int,)
+    library.halfeven_isa.restype = ctypes.c_int
+    return library, ""

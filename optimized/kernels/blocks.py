@@ -1,11 +1,25 @@
-"""Blocks of a tensor in torch operations: parameters per element, and reductions per block."""
+"""What the torch path is made of: parameters per element, reductions per block, and a cast that rounds once."""
 
 from collections.abc import Callable, Sequence
 
 import torch
 from torch import Tensor
 
-__all__ = ["expand", "reduce", "sum_to"]
+__all__ = ["expand", "narrow", "reduce", "sum_to"]
+
+
+def narrow(x: Tensor, dtype: torch.dtype) -> Tensor:
+    """``x`` in another float dtype, rounded once.
+
+    Torch goes from float64 to 16 bits by way of float32. There the odd one of the two neighbours is taken: it is on no
+    tie of a narrower dtype, and on the side of it that ``x`` is on.
+    """
+    if x.dtype != torch.float64 or dtype not in (torch.float16, torch.bfloat16):
+        return x.to(dtype)
+    near = x.float()
+    even = (near.view(torch.int32) & 1) == 0
+    neighbour = torch.nextafter(near, torch.where(near < x, torch.inf, -torch.inf).float())
+    return torch.where(x.isfinite() & (near != x) & even, neighbour, near).to(dtype)
 
 
 def expand(parameter: Tensor, shape: torch.Size, block_size: Sequence[int] | None) -> Tensor:
@@ -41,4 +55,4 @@ def sum_to(each: Tensor, parameter: Tensor, block_size: Sequence[int] | None) ->
         total = wide.sum_to_size(parameter.shape)
     else:
         total = reduce(wide, block_size, torch.sum)
-    return total.to(each.dtype).to(parameter.dtype)
+    return narrow(narrow(total, each.dtype), parameter.dtype)

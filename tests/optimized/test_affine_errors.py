@@ -113,7 +113,7 @@ def test_float_codes_represent_the_grid(x: torch.dtype, unsigned: int, signed: i
             affine.quantize(given, S, 0, qmin=qmin, qmax=qmax)
 
 
-@pytest.mark.parametrize("dtype", [torch.int64, torch.float32, torch.bool])
+@pytest.mark.parametrize("dtype", [torch.int64, torch.float64, torch.bool])
 def test_dtype_of_codes(dtype: torch.dtype) -> None:
     with pytest.raises(TypeError, match=rf"dtype={dtype}.*int8"):
         quantize(dtype=dtype)

@@ -1,0 +1,192 @@
+"""Scale and offset of a range, with their gradients; and the range of a scale and offset.
+
+All of it is computed in float32, or as named, one rounding per operation: s = max(|max − min| / n, least), and, where
+the grid is not symmetric, o = clamp(half_even(min / s) − qmin, −qmax, −qmin), which keeps zero in the range. Compilers
+get it as two operators: of the operations they are made of, one would drop the sign of an offset of -0.0.
+
+The gradient goes straight through the rounding. The least scale stops that of the scale, strictly below it, and the
+clamp that of the offset.
+"""
+
+from itertools import product
+from typing import Any
+
+import torch
+from torch import Tensor
+
+__all__ = ["derived", "exact_range", "middle_offset", "min_scale", "nearest_integer", "range_offset", "range_scale"]
+
+_LIBRARY = torch.library.Library("halfeven", "FRAGMENT")  # type: ignore[no-untyped-call]
+for _schema in (
+    "range_scale(Tensor min, Tensor max, int num_steps) -> Tensor",
+    "range_scale_backward(Tensor grad, Tensor min, Tensor max, int num_steps) -> (Tensor, Tensor)",
+    "range_offset(Tensor min, Tensor scale, int qmin, int qmax) -> Tensor",
+    "range_offset_backward(Tensor grad, Tensor min, Tensor scale, int qmin, int qmax) -> (Tensor, Tensor)",
+):
+    _LIBRARY.define(_schema, tags=(torch.Tag.pt2_compliant_tag,))  # type: ignore[no-untyped-call]
+_OPS = torch.ops.halfeven
+_ULPS = (0, -1, 1, -2, 2)
+
+
+def min_scale(num_steps: int) -> float:
+    """The least scale, real per code, of a grid of ``num_steps`` steps, 1 or more: float32's eps, or 0.01 / n."""
+    return min(2.0**-23, 0.01 / num_steps)
+
+
+def middle_offset(qmin: int, qmax: int) -> int:
+    """The offset of a symmetric grid: minus its middle, a half to the even neighbour."""
+    return -round((qmin + qmax) / 2)
+
+
+def range_scale(low: Tensor, high: Tensor, num_steps: int, dtype: torch.dtype = torch.float32) -> Tensor:
+    """The scale of a range, of the shape of its ends, computed in ``dtype``."""
+    low, high = low.to(dtype), high.to(dtype)
+    if not _opaque():
+        return _scale(low, high, num_steps)
+    scale: Tensor = _OPS.range_scale.default(low, high, num_steps)
+    return scale
+
+
+def range_offset(low: Tensor, scale: Tensor, qmin: int, qmax: int) -> Tensor:
+    """The offset of a range that starts at ``low``, in the wider of its dtype and that of ``scale``."""
+    wide = torch.promote_types(low.dtype, scale.dtype)
+    low, scale = low.to(wide), scale.to(wide)
+    if not _opaque():
+        return _offset(low, scale, qmin, qmax)
+    offset: Tensor = _OPS.range_offset.default(low, scale, qmin, qmax)
+    return offset
+
+
+def derived(low: Tensor, high: Tensor, qmin: int, qmax: int, symmetric: bool) -> tuple[Tensor, Tensor]:
+    """Scale and offset of a range, float32."""
+    scale = range_scale(low, high, qmax - qmin)
+    if symmetric:
+        return scale, torch.full_like(scale, middle_offset(qmin, qmax), requires_grad=False)
+    return scale, range_offset(low, scale, qmin, qmax).to(torch.float32)
+
+
+def exact_range(scale: Tensor, offset: Tensor, qmin: int, qmax: int, symmetric: bool) -> tuple[Tensor, Tensor] | None:
+    """A float32 range that gives float32 ``scale`` and ``offset`` to the bit, or None where there is none near.
+
+    A width w gives the scale w / n, rounded: not every scale is one of those. About 1 in 240 of 8 bits is not, and 1
+    in 7 of 2 bits.
+    """
+    shape, s, o = scale.shape, scale.reshape(1, -1), offset.reshape(1, -1)
+    # Subtracted, not added: -0.0 − 0 is the offset -0.0 of a minimum of -0.0, but -0.0 + 0 is 0.0.
+    low, high = s * (o - -qmin), s * (o - -qmax)
+
+    def gives(low: Tensor, high: Tensor) -> Tensor:
+        found = derived(low, high, qmin, qmax, symmetric)
+        return (found[0] == s) & (found[1] == o) & (found[1].signbit() == o.signbit())
+
+    missing = ~gives(low, high)[0]
+    if missing.any():
+        s, o = s[:, missing], o[:, missing]
+        moved = list(product(_ULPS, _ULPS))
+        lows = torch.cat([_moved(low[:, missing], below) for below, _ in moved])
+        highs = torch.cat([_moved(high[:, missing], above) for _, above in moved])
+        free = gives(lows, highs)
+        if not free.any(0).all():
+            return None
+        first = free.to(torch.uint8).argmax(0, keepdim=True)
+        low[:, missing], high[:, missing] = lows.gather(0, first), highs.gather(0, first)
+    return low.reshape(shape), high.reshape(shape)
+
+
+class _NearestInteger(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, x: Tensor) -> Tensor:  # noqa: ARG004
+        return torch.round(x)
+
+    @staticmethod
+    def backward(ctx: Any, *grads: Tensor) -> Tensor:  # noqa: ARG004
+        return grads[0]
+
+
+def nearest_integer(x: Tensor) -> Tensor:
+    """``x`` rounded half to even; the gradient goes straight through."""
+    if not (x.requires_grad and torch.is_grad_enabled()):
+        return torch.round(x)
+    rounded: Tensor = _NearestInteger.apply(x)  # type: ignore[no-untyped-call]
+    return rounded
+
+
+def _opaque() -> bool:
+    # The rounding's gradient is a function of Python, which neither a compiler nor vmap looks into.
+    return torch.compiler.is_compiling() or torch._C._are_functorch_transforms_active()  # noqa: SLF001
+
+
+def _moved(end: Tensor, ulps: int) -> Tensor:
+    target = torch.full_like(end, torch.inf if ulps > 0 else -torch.inf)
+    for _ in range(abs(ulps)):
+        end = torch.nextafter(end, target)
+    return end
+
+
+def _divided(x: Tensor, num_steps: int) -> Tensor:
+    # Beside a CUDA tensor a Python number would become its reciprocal, and the division a product.
+    return x / (num_steps if x.device.type == "cpu" else torch.full((), num_steps, dtype=x.dtype, device=x.device))
+
+
+def _scale(low: Tensor, high: Tensor, num_steps: int) -> Tensor:
+    return _divided(high - low, num_steps).abs().clamp_min(min_scale(num_steps))
+
+
+def _scale_backward(grad: Tensor, low: Tensor, high: Tensor, num_steps: int) -> tuple[Tensor, Tensor]:
+    width = _divided(high - low, num_steps)
+    passed = torch.where(width.abs() >= torch.full_like(width, min_scale(num_steps)), grad, 0.0)
+    d_high = _divided(passed * width.sgn(), num_steps)
+    return -d_high, d_high
+
+
+def _offset(low: Tensor, scale: Tensor, qmin: int, qmax: int) -> Tensor:
+    return (nearest_integer(low / scale) - qmin).clamp(-qmax, -qmin)
+
+
+def _offset_backward(grad: Tensor, low: Tensor, scale: Tensor, qmin: int, qmax: int) -> tuple[Tensor, Tensor]:
+    u = low / scale
+    offset = u.round() - qmin
+    passed = torch.where((offset >= -qmax) & (offset <= -qmin), grad, 0.0)
+    return passed / scale, -passed * (u / scale)
+
+
+def _empty(like: Tensor, *_: Any) -> Tensor:
+    return torch.empty_like(like)
+
+
+def _empty_pair(_: Tensor, a: Tensor, b: Tensor, *__: Any) -> tuple[Tensor, Tensor]:
+    return torch.empty_like(a), torch.empty_like(b)
+
+
+def _keep(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:  # noqa: ARG001
+    low, other, *ctx.settings = inputs
+    ctx.save_for_backward(low, other)
+
+
+def _differentiate(name: str) -> None:
+    backward = getattr(_OPS, f"{name}_backward").default
+
+    def gradients(ctx: Any, grad: Tensor) -> tuple[Any, ...]:
+        return (*backward(grad, *ctx.saved_tensors, *ctx.settings), *(None for _ in ctx.settings))
+
+    def batched(info: Any, dims: tuple[Any, ...], a: Tensor, b: Tensor, *settings: int) -> tuple[Tensor, int]:
+        a, b = (
+            t.expand(info.batch_size, *t.shape) if d is None else t.movedim(d, 0)
+            for t, d in zip((a, b), dims[:2], strict=True)
+        )
+        return getattr(_OPS, name).default(a, b, *settings), 0
+
+    torch.library.register_autograd(f"halfeven::{name}", gradients, setup_context=_keep, lib=_LIBRARY)
+    torch.library.register_vmap(f"halfeven::{name}", batched, lib=_LIBRARY)
+
+
+for _name, _function, _fake in (
+    ("range_scale", _scale, _empty),
+    ("range_scale_backward", _scale_backward, _empty_pair),
+    ("range_offset", _offset, _empty),
+    ("range_offset_backward", _offset_backward, _empty_pair),
+):
+    _LIBRARY.impl(_name, _function, "CompositeExplicitAutograd")  # type: ignore[no-untyped-call]
+    torch.library.register_fake(f"halfeven::{_name}", _fake, lib=_LIBRARY)
+for _name in ("range_scale", "range_offset"):
+    _differentiate(_name)

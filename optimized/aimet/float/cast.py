@@ -1,0 +1,209 @@
+"""Casts to a float format with a scale, and their gradients: operators, which compilers do not look into.
+
+quantize: cast(x / s); quantize_dequantize: cast(x / s)·s. Quotient, cast and product are rounded to the dtype of ``x``,
+and computed in the widest of it, the scale's and float32. The gradient goes straight through the rounding, and is that
+of the clamp: none where the quotient is beyond the format's largest number, or NaN.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from halfeven.optimized.aimet.blocks import exact_blocks
+from halfeven.optimized.aimet.float.formats import FloatFormat
+from halfeven.optimized.kernels import blocks
+
+__all__ = ["blockwise", "held", "quantize", "quantize_dequantize", "scale"]
+
+_PIECE = 2**17  # elements that stay in a cache
+_REALS = (torch.float32, torch.float64, torch.float16, torch.bfloat16)
+_FORMAT = "int exponent_bits, int mantissa_bits, bool finite, bool unsigned_zero, bool dequantize"
+_SCHEMAS = (
+    f"float_cast(Tensor x, Tensor scale, {_FORMAT}) -> Tensor",
+    f"float_cast_backward(Tensor grad, Tensor x, Tensor scale, {_FORMAT}, bool x_, bool scale_) -> (Tensor, Tensor)",
+    "float_scale(Tensor maxval, int exponent_bits, int mantissa_bits, bool finite, bool unsigned_zero) -> Tensor",
+)
+_OPS: Any = torch.ops.halfeven
+
+
+def quantize(x: Tensor, format_: FloatFormat, scales: Tensor, block_size: Sequence[int] | None) -> Tensor:
+    """The numbers of the format nearest to ``x`` / ``scales``, in the shape and dtype of ``x``.
+
+    Raises:
+        ValueError: ``x`` is of another dtype.
+        RuntimeError, IndexError: the scale or the blocks do not fit; see ``exact_blocks``.
+    """
+    return blockwise(lambda x, s: _apply("float_cast", x, s, *format_, False), x, scales, block_size)
+
+
+def quantize_dequantize(x: Tensor, format_: FloatFormat, scales: Tensor, block_size: Sequence[int] | None) -> Tensor:
+    """``quantize`` times ``scales``."""
+    return blockwise(lambda x, s: _apply("float_cast", x, s, *format_, True), x, scales, block_size)
+
+
+def scale(maxval: Tensor, format_: FloatFormat) -> Tensor:
+    """|maxval| / the format's largest number, float32, rounded once; 1 where ``maxval`` is that in its dtype."""
+    return _apply("float_scale", maxval, *format_)
+
+
+def held(value: float, like: Tensor) -> Tensor:
+    """``value`` as the dtype of ``like`` holds it, infinity where it does not."""
+    return torch.tensor(value, dtype=torch.float64).to(like.dtype).to(like.device)
+
+
+def blockwise(
+    function: Callable[[Tensor, Tensor], Tensor], x: Tensor, scales: Tensor, block_size: Sequence[int] | None
+) -> Tensor:
+    """``function`` of ``x`` and a scale that broadcasts to it, in the shape of ``x``."""
+    if x.dtype not in _REALS:
+        msg = f"input of dtype {x.dtype} is not accepted: give float32, float64, float16 or bfloat16"
+        raise ValueError(msg)
+    if not block_size:
+        pairs = zip(reversed(scales.shape), reversed(x.shape), strict=False)
+        if scales.ndim > x.ndim or any(n not in {1, m} for n, m in pairs):
+            msg = f"scale of shape {tuple(scales.shape)} is not accepted: it does not broadcast to {tuple(x.shape)}"
+            raise RuntimeError(msg)
+        return function(x, scales)
+    sizes = exact_blocks(x.shape, scales.shape, block_size)
+    lead = x.shape[: x.ndim - scales.ndim]
+    split = x.reshape(*lead, *(n for pair in zip(scales.shape, sizes, strict=True) for n in pair))
+    aligned = scales.reshape([n for count in scales.shape for n in (count, 1)])
+    return function(split, aligned).reshape(x.shape)
+
+
+def _apply(name: str, *given: Any) -> Tensor:
+    """The operator; where nothing looks into it the function under it, which small tensors gain from."""
+    wanted = torch.is_grad_enabled() and any(isinstance(t, Tensor) and t.requires_grad for t in given)
+    seen = wanted or torch.compiler.is_compiling() or torch._C._are_functorch_transforms_active()  # noqa: SLF001
+    plain = all(type(t) in {Tensor, torch.nn.Parameter} for t in given if isinstance(t, Tensor))
+    found: Tensor = getattr(_OPS, name).default(*given) if seen or not plain else _IMPLEMENTATIONS[name](*given)
+    return found
+
+
+def _cast(x: Tensor, scale: Tensor, *settings: Any) -> Tensor:
+    *widths, dequantized = settings
+    format_, wide = FloatFormat(*widths), _wide(x, scale)
+    format_.check()
+    x, scale = x.detach(), scale.detach()
+    out = torch.empty_like(x)
+    for x_, s_, out_ in _pieces(x, scale.to(wide), out):
+        near = format_.nearest((x_.to(wide) / s_).to(x.dtype))
+        out_.copy_(near.to(wide).mul_(s_) if dequantized else near)
+    return out
+
+
+def _cast_backward(grad: Tensor, x: Tensor, scale: Tensor, *settings: Any) -> tuple[Tensor, Tensor]:
+    *widths, dequantized, need_x, need_scale = settings
+    format_, wide = FloatFormat(*widths), _wide(x, scale)
+    g, s = grad.to(wide), scale.to(wide)
+    y = (x.to(wide) / s).to(x.dtype)
+    inside = y.to(torch.promote_types(x.dtype, format_.holder)).abs() <= format_.max
+    none = torch.zeros((), dtype=wide, device=x.device)
+    dx = torch.where(inside, g if dequantized else g / s, none)
+    if not need_scale:
+        return dx.to(x.dtype), x.new_empty((0,))
+    u = y.to(wide)
+    ds = g * (format_.nearest(y.clone()).to(wide) - torch.where(inside, u, none)) if dequantized else -dx * u
+    return dx.to(x.dtype) if need_x else x.new_empty((0,)), blocks.sum_to(ds, scale, None)
+
+
+def _scale(maxval: Tensor, *settings: Any) -> Tensor:
+    format_, maxval = FloatFormat(*settings), maxval.detach()
+    format_.check()
+    # In a dtype that has the largest number; a tensor, since some devices multiply by the reciprocal of a number.
+    wide = torch.promote_types(maxval.dtype, format_.holder)
+    found = (maxval.abs().to(wide) / torch.full((), format_.max, dtype=wide, device=maxval.device)).float()
+    if maxval.dtype == wide:
+        return found
+    return torch.where(maxval == held(format_.max, maxval), 1.0, found)
+
+
+def _scale_gradient(ctx: Any, grad: Tensor) -> tuple[Any, ...]:
+    (maxval,) = ctx.saved_tensors
+    return ((grad.double() * maxval.sgn() / FloatFormat(*ctx.settings).max).to(maxval.dtype), None, None, None, None)
+
+
+def _keep_maxval(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:  # noqa: ARG001
+    maxval, *ctx.settings = inputs
+    ctx.save_for_backward(maxval)
+
+
+def _wide(x: Tensor, scale: Tensor) -> torch.dtype:
+    return torch.promote_types(torch.promote_types(x.dtype, scale.dtype), torch.float32)
+
+
+def _pieces(x: Tensor, s: Tensor, out: Tensor) -> Iterator[tuple[Tensor, Tensor, Tensor]]:
+    """``x`` and ``out`` in pieces that stay in the cache, each with its scales."""
+    if x.numel() <= _PIECE or x.device.type != "cpu":
+        yield x, s, out
+        return
+    d = next(d for d, n in enumerate(x.shape) if n > 1)
+    step = max(_PIECE // (x.numel() // x.shape[d]), 1)
+    for start in range(0, x.shape[d], step):
+        length, e = min(step, x.shape[d] - start), d - x.ndim + s.ndim
+        s_ = s.narrow(e, start, length) if e >= 0 and s.shape[e] != 1 else s
+        yield from _pieces(x.narrow(d, start, length), s_, out.narrow(d, start, length))
+
+
+def _keep(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:  # noqa: ARG001
+    x, scale, *ctx.settings = inputs
+    ctx.save_for_backward(x, scale)
+
+
+def _gradients(ctx: Any, grad: Tensor) -> tuple[Any, ...]:
+    needs = ctx.needs_input_grad[:2]
+    found = _OPS.float_cast_backward.default(grad, *ctx.saved_tensors, *ctx.settings, *needs)
+    own = (g if needed else None for g, needed in zip(found, needs, strict=True))
+    return (*own, *(None for _ in ctx.settings))
+
+
+def _batched(info: Any, dims: tuple[Any, ...], x: Tensor, scale: Tensor, *settings: Any) -> tuple[Tensor, int]:
+    x = x.expand(info.batch_size, *x.shape) if dims[0] is None else x.movedim(dims[0], 0)
+    if dims[1] is not None:
+        scale = scale.movedim(dims[1], 0)
+        scale = scale.reshape(scale.shape[0], *(1,) * (x.ndim - scale.ndim), *scale.shape[1:])
+    return _OPS.float_cast.default(x, scale, *settings), 0
+
+
+_IMPLEMENTATIONS: dict[str, Callable[..., Any]] = {
+    "float_cast": _cast,
+    "float_cast_backward": _cast_backward,
+    "float_scale": _scale,
+}
+
+
+def _like(x: Tensor, *_: Any) -> Tensor:
+    return torch.empty_like(x, requires_grad=False)
+
+
+def _like_both(_: Tensor, x: Tensor, scale: Tensor, *given: Any) -> tuple[Tensor, Tensor]:
+    none, contiguous = x.new_empty((0,)), torch.contiguous_format
+    return (
+        _like(x) if given[-2] or not given[-1] else none,
+        torch.empty_like(scale, memory_format=contiguous, requires_grad=False) if given[-1] else none,
+    )
+
+
+def _like_scale(maxval: Tensor, *_: Any) -> Tensor:
+    return torch.empty_like(maxval, dtype=torch.float32, requires_grad=False)
+
+
+def _register() -> Any:
+    """Define and register all; the library must live as long as the process, or its operators vanish."""
+    register: Any = torch.library  # its functions have no types
+    library = register.Library("halfeven", "FRAGMENT")
+    for schema in _SCHEMAS:
+        library.define(schema, tags=(torch.Tag.pt2_compliant_tag,))
+    fakes = {"float_cast": _like, "float_cast_backward": _like_both, "float_scale": _like_scale}
+    for name, function in _IMPLEMENTATIONS.items():
+        library.impl(name, function, "CompositeExplicitAutograd")
+        register.register_fake(f"halfeven::{name}", fakes[name], lib=library)
+    register.register_autograd("halfeven::float_cast", _gradients, setup_context=_keep, lib=library)
+    register.register_autograd("halfeven::float_scale", _scale_gradient, setup_context=_keep_maxval, lib=library)
+    register.register_vmap("halfeven::float_cast", _batched, lib=library)
+    return library
+
+
+_LIBRARY = _register()

@@ -1,0 +1,50 @@
+"""What torch.compile needs to trace functions of tensors with encodings, without being imported for it."""
+
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+import torch
+
+__all__ = ["accept_subclasses", "eager", "shared"]
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+def eager(function: F) -> F:
+    """Never compile a call of ``function`` by itself, nor what it calls; where a caller is traced, it is, too.
+
+    A compiled ``__torch_function__`` would call itself without end: the graph knows no DisableTorchFunctionSubclass.
+    """
+    frames = torch._C._dynamo.eval_frame  # noqa: SLF001 - torch.compiler.disable would forbid the tracing as well
+    never = frames._FrameAction.SKIP  # noqa: SLF001
+    frames.set_code_exec_strategy(function.__code__, frames._FrameExecStrategy(never, never))  # noqa: SLF001
+    return function
+
+
+def accept_subclasses() -> bool:
+    """Let compiled functions be given tensors of a subclass; runs while one is traced that is.
+
+    Before its first run, torch looks whether operators of others return memory of their inputs (2.13). That check
+    refuses every subclass of ``Tensor`` that it does not know, so it is switched off, for the process. It changes no
+    result.
+    """
+    from torch._functorch import config  # noqa: PLC0415 - not needed otherwise
+
+    if getattr(config, "check_custom_op_aliasing", False):
+        config.check_custom_op_aliasing = False
+    return True
+
+
+accept_subclasses._dynamo_marked_constant = True  # type: ignore[attr-defined]  # noqa: SLF001 - torch.compiler.assume_constant_result
+
+
+def shared(encoding: Any) -> Any:
+    """An encoding of its own with the same tensors: to set an attribute of it leaves the first one as it was.
+
+    In a compiled function, the first one itself.
+    """
+    if encoding is None or torch.compiler.is_dynamo_compiling():
+        return encoding
+    copied = object.__new__(type(encoding))
+    copied.__dict__.update(encoding.__dict__)
+    return copied

@@ -1,0 +1,129 @@
+"""The gradients of the operators in torch operations, which can be differentiated in turn."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from halfeven.optimized import arguments
+from halfeven.optimized.kernels import blocks
+
+__all__ = ["BACKWARD"]
+
+_Blocks = Sequence[int] | None
+
+
+def _quantize_backward(
+    grad: Tensor,
+    x: Tensor,
+    scale: Tensor,
+    zero_point: Tensor | None,
+    qmin: int,
+    qmax: int,
+    block_size: _Blocks,
+    offset: bool,
+    *needs: bool,
+) -> tuple[Tensor, Tensor, Tensor]:
+    g, u, s, o = _wide(grad, x, scale, zero_point, qmin, qmax, block_size, offset)
+    u = u / s
+    code = u.round() - o
+    m = (code >= qmin) & (code <= qmax)
+    dx = g * m / s
+    return _collected(x, scale, zero_point, block_size, offset, needs, dx, -dx * u, -(g * m))
+
+
+def _dequantize_backward(
+    grad: Tensor,
+    q: Tensor,
+    scale: Tensor,
+    zero_point: Tensor | None,
+    block_size: _Blocks,
+    compute: torch.dtype | None,
+    offset: bool,
+    *needs: bool,
+) -> tuple[Tensor, Tensor, Tensor]:
+    arguments.check_codes(q)
+    arguments.check_gradient(grad, "q", q, grad.dtype)
+    arguments.check_parameters(("q", q), scale, zero_point, block_size, None, grad.dtype)
+    t = arguments.check_compute(compute, grad.dtype)
+    g, c = grad.to(t), q.to(t)
+    o = arguments.offset_of(zero_point, scale, t, offset=offset)
+    s, o = (blocks.expand(p, q.shape, block_size) for p in (scale.to(t), o))
+    gs = g * s
+    return _collected(q, scale, zero_point, block_size, offset, needs, gs, g * (c + o), gs)
+
+
+def _quantize_dequantize_backward(
+    grad: Tensor,
+    x: Tensor,
+    scale: Tensor,
+    zero_point: Tensor | None,
+    qmin: int,
+    qmax: int,
+    block_size: _Blocks,
+    shift: float,
+    offset: bool,
+    *needs: bool,
+) -> tuple[Tensor, Tensor, Tensor]:
+    g, u, s, o = _wide(grad, x, scale, zero_point, qmin, qmax, block_size, offset)
+    u = u / s
+    if shift:
+        u = u - shift
+    r = u.round()
+    m = (r - o >= qmin) & (r - o <= qmax)
+    clipped = torch.minimum(torch.maximum(r, o + qmin), o + qmax)
+    if shift:
+        clipped = clipped + shift
+    none = g.new_zeros(())
+    dx = torch.where(m, g, none)
+    ds, do = g * torch.where(m, r - u, clipped), torch.where(m, none, g * s)
+    return _collected(x, scale, zero_point, block_size, offset, needs, dx, ds, do)
+
+
+def _wide(
+    grad: Tensor,
+    x: Tensor,
+    scale: Tensor,
+    zero_point: Tensor | None,
+    qmin: int,
+    qmax: int,
+    block_size: _Blocks,
+    offset: bool,
+) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    """Gradient, input, scale and offset in the dtype of the arithmetic, the parameters broadcasting to the input."""
+    arguments.check_reals("x", x)
+    arguments.check_grid(qmin, qmax)
+    arguments.check_gradient(grad, "x", x, x.dtype)
+    arguments.check_parameters(("x", x), scale, zero_point, block_size, None, x.dtype)
+    t = arguments.compute_dtype(x.dtype, qmin, qmax)
+    o = arguments.offset_of(zero_point, scale, t, offset=offset)
+    s, o = (blocks.expand(p, x.shape, block_size) for p in (scale.to(t), o))
+    return grad.to(t), x.to(t), s, o
+
+
+def _collected(
+    x: Tensor,
+    scale: Tensor,
+    zero_point: Tensor | None,
+    block_size: _Blocks,
+    offset: bool,
+    needs: Sequence[bool],
+    dx: Tensor,
+    ds: Tensor,
+    do: Tensor,
+) -> tuple[Tensor, Tensor, Tensor]:
+    """Of each the gradient wanted, summed over the elements of each parameter; else an empty tensor."""
+    dz = do if offset else -do
+    return (
+        blocks.narrow(dx, x.dtype) if needs[0] else x.new_empty((0,)),
+        blocks.sum_to(ds, scale, block_size) if needs[1] else x.new_empty((0,)),
+        blocks.sum_to(dz, zero_point, block_size) if needs[2] and zero_point is not None else x.new_empty((0,)),
+    )
+
+
+BACKWARD: dict[str, Any] = {
+    "quantize_backward": _quantize_backward,
+    "dequantize_backward": _dequantize_backward,
+    "quantize_dequantize_backward": _quantize_dequantize_backward,
+}

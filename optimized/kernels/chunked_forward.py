@@ -1,0 +1,159 @@
+"""The forward operators in torch operations, on pieces that stay in the cache. See ``operators`` for what they are."""
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from halfeven.optimized import arguments
+from halfeven.optimized.kernels import blocks
+
+__all__ = ["FORWARD"]
+
+_PIECE = 2**18  # elements
+_Blocks = Sequence[int] | None
+
+
+def _quantize(
+    x: Tensor,
+    scale: Tensor,
+    zero_point: Tensor | None,
+    qmin: int,
+    qmax: int,
+    block_size: _Blocks,
+    dtype: torch.dtype | None,
+    offset: bool,
+) -> Tensor:
+    arguments.check_reals("x", x)
+    arguments.check_grid(qmin, qmax)
+    out = torch.empty_like(x, dtype=arguments.codes_dtype(x.dtype, dtype, qmin, qmax), requires_grad=False)
+    _quantize_out(x, scale, zero_point, qmin, qmax, block_size, offset, out)
+    return out
+
+
+def _quantize_out(
+    x: Tensor,
+    scale: Tensor,
+    zero_point: Tensor | None,
+    qmin: int,
+    qmax: int,
+    block_size: _Blocks,
+    offset: bool,
+    out: Tensor,
+) -> None:
+    arguments.check_reals("x", x)
+    arguments.check_grid(qmin, qmax)
+    codes = arguments.codes_dtype(x.dtype, out.dtype, qmin, qmax)
+    arguments.check_parameters(("x", x), scale, zero_point, block_size, out, codes)
+    compute = arguments.compute_dtype(x.dtype, qmin, qmax)
+    o = arguments.offset_of(zero_point, scale, compute, offset=offset)
+    for x_, s_, o_, out_ in _pieces(*arguments.side_by_side(x, scale.to(compute), o, out, block_size)):
+        r = _grid_codes(x_, s_, o_, qmin, qmax, 0.0)
+        if not out.dtype.is_floating_point:
+            r = torch.where(r.isnan(), o_.neg().nan_to_num(0.0).clamp(qmin, qmax), r)
+        out_.copy_(r)
+
+
+def _dequantize(
+    q: Tensor,
+    scale: Tensor,
+    zero_point: Tensor | None,
+    block_size: _Blocks,
+    dtype: torch.dtype | None,
+    compute: torch.dtype | None,
+    offset: bool,
+) -> Tensor:
+    arguments.check_codes(q)
+    out = torch.empty_like(q, dtype=arguments.reals_dtype(q.dtype, scale.dtype, dtype), requires_grad=False)
+    _dequantize_out(q, scale, zero_point, block_size, compute, offset, out)
+    return out
+
+
+def _dequantize_out(
+    q: Tensor,
+    scale: Tensor,
+    zero_point: Tensor | None,
+    block_size: _Blocks,
+    compute: torch.dtype | None,
+    offset: bool,
+    out: Tensor,
+) -> None:
+    arguments.check_codes(q)
+    reals = arguments.reals_dtype(q.dtype, scale.dtype, out.dtype)
+    arguments.check_parameters(("q", q), scale, zero_point, block_size, out, reals)
+    compute = arguments.check_compute(compute, reals)
+    o = arguments.offset_of(zero_point, scale, compute, offset=offset)
+    for q_, s_, o_, out_ in _pieces(*arguments.side_by_side(q, scale.to(compute), o, out, block_size)):
+        out_.copy_(blocks.narrow(q_.to(compute).add(o_).mul_(s_), out.dtype))
+
+
+def _quantize_dequantize(
+    x: Tensor,
+    scale: Tensor,
+    zero_point: Tensor | None,
+    qmin: int,
+    qmax: int,
+    block_size: _Blocks,
+    shift: float,
+    offset: bool,
+) -> Tensor:
+    arguments.check_reals("x", x)
+    out = torch.empty_like(x, requires_grad=False)
+    _quantize_dequantize_out(x, scale, zero_point, qmin, qmax, block_size, shift, offset, out)
+    return out
+
+
+def _quantize_dequantize_out(
+    x: Tensor,
+    scale: Tensor,
+    zero_point: Tensor | None,
+    qmin: int,
+    qmax: int,
+    block_size: _Blocks,
+    shift: float,
+    offset: bool,
+    out: Tensor,
+) -> None:
+    arguments.check_reals("x", x)
+    arguments.check_grid(qmin, qmax)
+    compute = arguments.compute_dtype(x.dtype, qmin, qmax)
+    arguments.check_parameters(("x", x), scale, zero_point, block_size, out, x.dtype)
+    o = arguments.offset_of(zero_point, scale, compute, offset=offset)
+    for x_, s_, o_, out_ in _pieces(*arguments.side_by_side(x, scale.to(compute), o, out, block_size)):
+        r = _grid_codes(x_, s_, o_, qmin, qmax, shift)
+        out_.copy_(blocks.narrow(r.add_(o_ + shift if shift else o_).mul_(s_), out.dtype))
+
+
+def _grid_codes(x: Tensor, s: Tensor, o: Tensor, qmin: int, qmax: int, shift: float) -> Tensor:
+    r = x.to(s.dtype) / s
+    if shift:
+        r.sub_(shift)
+    # Subtracting the offset, not adding the zero point: -0.0 − 0.0 is -0.0, but -0.0 + 0.0 is not.
+    return r.round_().sub_(o).clamp_(qmin, qmax)
+
+
+def _pieces(x: Tensor, s: Tensor, o: Tensor, out: Tensor) -> Iterator[tuple[Tensor, Tensor, Tensor, Tensor]]:
+    """``x`` and ``out`` in pieces of at most ``_PIECE`` elements, each with its parameters."""
+    if x.numel() <= _PIECE:
+        yield x, s, o, out
+        return
+    d = next(d for d, n in enumerate(x.shape) if n > 1)
+    n = x.shape[d]
+    step = max(_PIECE // (x.numel() // n), 1)
+    for start in range(0, n, step):
+        length = min(step, n - start)
+        s_, o_ = (
+            p.narrow(e, start, length) if (e := d - x.ndim + p.ndim) >= 0 and p.shape[e] != 1 else p for p in (s, o)
+        )
+        yield from _pieces(x.narrow(d, start, length), s_, o_, out.narrow(d, start, length))
+
+
+FORWARD: dict[str, Any] = {
+    "quantize": _quantize,
+    "quantize_out": _quantize_out,
+    "dequantize": _dequantize,
+    "dequantize_out": _dequantize_out,
+    "quantize_dequantize": _quantize_dequantize,
+    "quantize_dequantize_out": _quantize_dequantize_out,
+}

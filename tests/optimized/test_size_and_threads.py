@@ -1,0 +1,74 @@
+"""More than 2^31 elements or places, and several threads at once."""
+
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+import torch
+from torch import Tensor
+
+from halfeven.optimized import affine, kernels
+
+GRID = {"qmin": -8, "qmax": 7}
+BIG = 2**31 + 3
+
+
+def available_gib() -> float:
+    lines = Path("/proc/meminfo").read_text(encoding="ascii") if Path("/proc/meminfo").exists() else ""
+    return next((int(line.split()[1]) / 2**20 for line in lines.splitlines() if line.startswith("MemAvailable")), 0.0)
+
+
+def test_places_beyond_2_31() -> None:
+    """A strided view of memory of which all but a few pages are never touched."""
+    memory = torch.empty(3 * BIG, dtype=torch.int8)
+    codes = memory.as_strided((3, 2), (BIG, 1))
+    x = torch.tensor([[0.5, 1.5], [2.5, -3.5], [9.0, -9.0]])
+    affine.quantize(x, 1.0, 1, dtype=torch.int8, out=codes, **GRID)
+    assert codes.tolist() == [[1, 3], [3, -3], [7, -8]]
+    assert affine.dequantize(codes, 1.0, 1).tolist() == [[0, 2], [2, -4], [6, -9]]
+
+
+def test_more_elements_than_2_31() -> None:
+    if not kernels.path().startswith("C++"):
+        pytest.skip(f"the torch path takes a minute: {kernels.path()}")
+    if available_gib() < 6:
+        pytest.skip(f"{available_gib():.1f} GiB are free: the result takes 2, and the strided view tries the places")
+    row = torch.tensor([0.5, 1.5, -20.0], dtype=torch.bfloat16)
+    x = row.expand(BIG // 3 + 1, 3)
+    assert x.numel() > 2**31
+    codes = affine.quantize(x, 1.0, 0, dtype=torch.int8, **GRID)
+    for part in (codes[:2], codes[2**31 // 3 - 2 : 2**31 // 3 + 2], codes[-2:]):
+        assert part.tolist() == [[0, 2, -8]] * len(part)
+    assert int(codes.sum(dtype=torch.int64)) == -6 * len(codes)
+
+
+def test_several_threads_at_once() -> None:
+    inputs = torch.arange(-6.0, 6.0, 0.25).repeat(4096)
+    scales = [torch.tensor(0.25 * k) for k in range(1, 9)]
+
+    def codes(scale: Tensor) -> Tensor:
+        rows = affine.quantize(inputs.view(-1, 48).T, scale, 3, dtype=torch.int8, **GRID)
+        assert affine.quantize_dequantize(inputs, scale, 3, **GRID).shape == inputs.shape
+        return rows
+
+    alone = [codes(scale) for scale in scales]
+    with ThreadPoolExecutor(4) as pool:
+        for _ in range(5):
+            assert all(torch.equal(a, b) for a, b in zip(pool.map(codes, scales), alone, strict=True))
+    assert not torch.equal(alone[0], alone[1])
+
+
+def test_the_number_of_threads_changes_nothing() -> None:
+    x = torch.arange(-6.0, 6.0, 2**-14).requires_grad_()
+    scale = torch.tensor(0.3, requires_grad=True)
+    found = []
+    before = torch.get_num_threads()
+    for threads in (1, 2, 3):
+        torch.set_num_threads(threads)
+        try:
+            y = affine.quantize_dequantize(x, scale, 1, **GRID)
+            found.append((y.detach(), *torch.autograd.grad(y, (x, scale), x.detach().sin())))
+        finally:
+            torch.set_num_threads(before)
+    for other in found[1:]:
+        assert all(torch.equal(a, b) for a, b in zip(found[0], other, strict=True))
