@@ -19,10 +19,10 @@ BACKENDS ?= default
 PACKAGES := reference optimized conformance
 # Files, and folders, whose time tells of a file that was removed; /. keeps the folder conformance apart from the target.
 SOURCES := $(shell find $(PACKAGES:%=%/.) -name __pycache__ -prune -o \( -type d -o -name '*.py' -o -name '*.toml' \
-	-o -name '*.json' -o -name '*.ini' -o -name py.typed \) -print)
+	-o -name '*.json' -o -name '*.ini' -o -name '*.cpp' -o -name '*.h' -o -name py.typed \) -print)
 
 .DELETE_ON_ERROR:
-.PHONY: help setup conformance test reports docs libraries benchmark lint clean
+.PHONY: help setup conformance test reports docs libraries benchmark sanitize lint clean
 
 help: ## show this list
 	@sed -n 's/^\([a-z]*\):.*## /  make \1|/p' $(MAKEFILE_LIST) | awk -F'|' '{ printf "%-20s %s\n", $$1, $$2 }'
@@ -51,8 +51,19 @@ reports: libraries ## try every installed library (TIER=quick or standard), one 
 docs: $(READY) ## write docs/requirements.md from the requirements and what they cover
 	$(BIN)/python tools/requirements.py docs/requirements.md
 
-benchmark: $(READY) ## measure how many codes are compared per second
-	@set -e; for file in benchmarks/*.py; do echo "$$file"; $(BIN)/python "$$file"; done
+# Peers and plots: make libraries LIBRARIES=torchao,onnx,aimet,modelopt,compressed-tensors,benchmark
+benchmark: $(READY) ## time the kernels beside the installed peers (BENCHMARK_ARGS=--quick, or --help), and the suite
+	$(BIN)/python benchmarks/speed.py $(BENCHMARK_ARGS)
+	$(BIN)/python benchmarks/bulk.py
+
+# The sanitizers' kernels go to a folder of their own, before the installed ones on the path.
+SANITIZERS := -O1 -g -fsanitize=address,undefined,float-cast-overflow -fno-sanitize-recover=all
+FUZZ ?= 2000
+
+sanitize: $(READY) ## hand the compiled operators any arguments at all, under ASan and UBSan (FUZZ=examples of each)
+	HALFEVEN_CFLAGS="$(SANITIZERS)" $(BIN)/python -m pip install --quiet --no-deps --upgrade --target $(VENV)/sanitized .
+	LD_PRELOAD="$$($${CXX:-g++} -print-file-name=libasan.so) $$($${CXX:-g++} -print-file-name=libstdc++.so)" ASAN_OPTIONS=detect_leaks=0 HALFEVEN_FUZZ=$(FUZZ) \
+		PYTHONPATH=$(VENV)/sanitized $(BIN)/pytest -q -p no:cacheprovider tests/optimized/test_fuzz.py
 
 # All three speak before the first fails. mypy runs in another folder, so that what it checks is what is installed.
 lint: $(READY) ## ruff on the sources, mypy on the installed package
@@ -73,9 +84,10 @@ $(BIN)/python:
 		{ echo "halfeven needs Python 3.11 to 3.13, and PYTHON=$(PYTHON) is not" >&2; exit 1; }
 	$(PYTHON) -m venv $(VENV)
 
-# Not editable: what is tested is what a user installs. An old build/ would bring back modules that were removed.
-$(READY): $(BIN)/python pyproject.toml constraints.txt tools/install_torch.py $(SOURCES)
+# Not editable: what is tested is what a user installs. An old build/lib would bring back modules that were removed; the
+# kernels' objects, in build/temp*, are kept.
+$(READY): $(BIN)/python pyproject.toml setup.py constraints.txt tools/install_torch.py $(SOURCES)
 	$(BIN)/python tools/install_torch.py constraints.txt $(PINNED)
-	rm -rf build
+	rm -rf build/lib* build/bdist*
 	$(BIN)/python -m pip install --quiet -c $(PINNED) '.[dev]'
 	@touch $@

@@ -1,5 +1,9 @@
-"""Fast torch implementations of the documented formulas, written apart from the references that judge them."""
+"""Fast torch implementations of the documented formulas, written apart from the references that judge them.
 
-from halfeven.optimized import affine
+``affine`` quantizes, ``calibration`` finds ranges, ``kernels`` says which path runs; ``aimet``, imported by its own
+name, offers the documented API of ``aimet_torch.quantization``.
+"""
 
-__all__ = ["affine"]
+from halfeven.optimized import affine, calibration, kernels
+
+__all__ = ["affine", "calibration", "kernels"]

@@ -220,6 +220,7 @@ def as_parameter(name: str, value: Tensor | float, x: Tensor) -> Tensor:
 
     Raises:
         TypeError: ``value`` is neither a tensor nor a number, or is a float for a zero point.
+        ValueError: ``value`` is an int beyond int64, for a zero point.
     """
     if isinstance(value, Tensor):
         # A 0-d tensor left on the CPU would be a scalar to a CUDA division, which then multiplies by its reciprocal.

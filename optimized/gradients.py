@@ -8,7 +8,7 @@ from torch import Tensor
 
 from halfeven.optimized.kernels import chunked
 
-__all__ = ["GRADIENTS", "keep"]
+__all__ = ["GRADIENTS", "Transformed", "keep"]
 
 
 def keep(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
@@ -21,8 +21,9 @@ def keep(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
 
 def _gradients(name: str, ctx: Any, grad: Tensor, *settings: Any) -> tuple[Any, ...]:
     needs = ctx.needs_input_grad[:3]
-    # With create_graph the gradient is differentiated in turn, which the torch operations allow.
-    backward = chunked.IMPLEMENTATIONS[name] if torch.is_grad_enabled() else getattr(torch.ops.halfeven, name).default
+    # With create_graph, or under a transform, the gradient is differentiated in turn, which the torch operations allow.
+    again = torch.is_grad_enabled() or torch._C._are_functorch_transforms_active()  # noqa: SLF001
+    backward = chunked.IMPLEMENTATIONS[name] if again else getattr(torch.ops.halfeven, name).default
     found = backward(grad, *ctx.saved_tensors, *settings, *needs)
     return tuple(g if needed else None for g, needed in zip(found, needs, strict=True))
 
@@ -49,3 +50,30 @@ GRADIENTS: dict[str, Callable[..., tuple[Any, ...]]] = {
     "dequantize": _dequantize_backward,
     "quantize_dequantize": _quantize_dequantize_backward,
 }
+
+
+class Transformed(torch.autograd.Function):
+    """An operator under the transforms of ``torch.func``, which gradients registered with an operator do not serve.
+
+    ``apply(x, scale, zero_point, name, *settings)``.
+    """
+
+    generate_vmap_rule = True
+
+    @staticmethod
+    def forward(x: Tensor, scale: Tensor, zero_point: Tensor | None, name: str, *settings: Any) -> Tensor:
+        """The operator ``name``."""
+        result: Tensor = getattr(torch.ops.halfeven, name).default(x, scale, zero_point, *settings)
+        return result
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
+        """As for the operator."""
+        x, scale, zero_point, ctx.name, *settings = inputs
+        keep(ctx, (x, scale, zero_point, *settings), output)
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor) -> tuple[Any, ...]:
+        """As for the operator."""
+        dx, ds, dz, *rest = GRADIENTS[ctx.name](ctx, grad)
+        return dx, ds, dz, None, *rest

@@ -51,30 +51,43 @@ def _blocks(x: Tensor, block_size: Sequence[int] | None) -> tuple[int, ...]:
     return () if block_size is None else tuple(-(-n // b) for n, b in zip(x.shape, block_size, strict=True))
 
 
-def _like(x: Tensor, _scale: Tensor, _zero_point: Tensor | None, *_: Any) -> Tensor:
+def _together(*tensors: Any) -> None:
+    """Else a meta tensor among others would bring a call here that was to write a result."""
+    devices = {t.device for t in tensors if isinstance(t, Tensor)}
+    if len(devices) > 1:
+        msg = f"tensors on {', '.join(sorted(map(str, devices)))} are not accepted: give all on one device"
+        raise RuntimeError(msg)
+
+
+def _like(x: Tensor, *given: Any) -> Tensor:
+    _together(x, *given)
     return torch.empty_like(x, requires_grad=False)
 
 
 def _codes(x: Tensor, *given: Any) -> Tensor:
+    _together(x, *given)
     return torch.empty_like(x, dtype=given[-2] or x.dtype, requires_grad=False)
 
 
 def _reals(q: Tensor, scale: Tensor, *given: Any) -> Tensor:
+    _together(q, scale, *given)
     own = q.dtype if q.dtype.is_floating_point else scale.dtype
     return torch.empty_like(q, dtype=given[-3] or own, requires_grad=False)
 
 
-def _nothing(*_: Any) -> None:
-    return None
+def _nothing(*given: Any) -> None:
+    _together(*given)
 
 
-def _each_gradient(_grad: Tensor, *given: Any) -> tuple[Tensor, ...]:
-    x, needs = given[0], given[-3:]
+def _each_gradient(*tensors: Any) -> tuple[Tensor, ...]:
+    _together(*tensors)
+    x, scale, zero_point = tensors[1:4]
+    wanted = zip(
+        (x, scale, zero_point), tensors[-3:], (torch.preserve_format, *[torch.contiguous_format] * 2), strict=True
+    )
     return tuple(
-        torch.empty_like(t, memory_format=torch.contiguous_format, requires_grad=False)
-        if needed and t is not None
-        else x.new_empty((0,))
-        for t, needed in zip(given[:3], needs, strict=True)
+        x.new_empty((0,)) if t is None or not needed else torch.empty_like(t, memory_format=layout, requires_grad=False)
+        for t, needed, layout in wanted
     )
 
 

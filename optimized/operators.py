@@ -18,13 +18,17 @@ kernel, else a TypeError, a ValueError or a RuntimeError.
 """
 
 from collections.abc import Sequence
+from typing import Any
 
 import torch
 from torch import Tensor
 
+from halfeven.optimized.gradients import Transformed
 from halfeven.optimized.library import OPS
 
 __all__ = ["amax", "aminmax", "dequantize", "quantize", "quantize_dequantize"]
+
+_FORWARD_AD: Any = torch.autograd.forward_ad  # its functions have no types
 
 
 def quantize(
@@ -41,12 +45,11 @@ def quantize(
 ) -> Tensor:
     """Codes clamp(half_even(x / s) − o, qmin, qmax), floats of ``x``'s dtype or, with ``dtype``, integers.
 
-    Into ``out`` if given: no gradient is recorded then.
+    Into ``out`` if given, in its dtype: no gradient is recorded then.
     """
     if out is None:
         if _traced(x, scale, zero_point):
-            traced: Tensor = OPS.quantize.default(x, scale, zero_point, qmin, qmax, block_size, dtype, offset)
-            return traced
+            return _differentiable("quantize", x, scale, zero_point, qmin, qmax, block_size, dtype, offset)
         out = torch.empty_like(x, dtype=dtype)
     OPS.quantize_out.default(x, scale, zero_point, qmin, qmax, block_size, offset, out)
     return out
@@ -69,8 +72,7 @@ def dequantize(
     """
     if out is None:
         if _traced(q, scale, zero_point):
-            traced: Tensor = OPS.dequantize.default(q, scale, zero_point, block_size, dtype, compute, offset)
-            return traced
+            return _differentiable("dequantize", q, scale, zero_point, block_size, dtype, compute, offset)
         out = torch.empty_like(q, dtype=dtype or (q.dtype if q.dtype.is_floating_point else scale.dtype))
     OPS.dequantize_out.default(q, scale, zero_point, block_size, compute, offset, out)
     return out
@@ -91,10 +93,7 @@ def quantize_dequantize(
     """(clamp(half_even(x / s − shift) − o, qmin, qmax) + o + shift)·s, rounded to ``x.dtype`` once, at the end."""
     if out is None:
         if _traced(x, scale, zero_point):
-            traced: Tensor = OPS.quantize_dequantize.default(
-                x, scale, zero_point, qmin, qmax, block_size, shift, offset
-            )
-            return traced
+            return _differentiable("quantize_dequantize", x, scale, zero_point, qmin, qmax, block_size, shift, offset)
         out = torch.empty_like(x)
     OPS.quantize_dequantize_out.default(x, scale, zero_point, qmin, qmax, block_size, shift, offset, out)
     return out
@@ -109,7 +108,26 @@ def _traced(x: Tensor, scale: Tensor, zero_point: Tensor | None) -> bool:
         x.requires_grad or scale.requires_grad or (zero_point is not None and zero_point.requires_grad)
     ):
         return True
-    return torch.compiler.is_compiling() or torch._C._are_functorch_transforms_active()  # noqa: SLF001
+    return (
+        torch.compiler.is_compiling()
+        or torch._C._are_functorch_transforms_active()  # noqa: SLF001
+        or _FORWARD_AD._current_level >= 0  # noqa: SLF001
+    )
+
+
+def _differentiable(name: str, x: Tensor, scale: Tensor, zero_point: Tensor | None, *settings: Any) -> Tensor:
+    if not torch.compiler.is_compiling():
+        for argument, value in (("x", x), ("scale", scale), ("zero_point", zero_point)):
+            # Registered gradients are silent about forward mode: its result would be without a tangent, or with zeros.
+            if value is not None and _FORWARD_AD.unpack_dual(value).tangent is not None:
+                msg = f"{argument} with a tangent is not accepted: there is no forward mode, only reverse"
+                raise NotImplementedError(msg)
+        if torch._C._are_functorch_transforms_active():  # noqa: SLF001
+            transform: Any = Transformed
+            transformed: Tensor = transform.apply(x, scale, zero_point, name, *settings)
+            return transformed
+    result: Tensor = getattr(OPS, name).default(x, scale, zero_point, *settings)
+    return result
 
 
 def aminmax(x: Tensor, block_size: Sequence[int] | None = None) -> tuple[Tensor, Tensor]:

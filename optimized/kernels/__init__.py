@@ -12,6 +12,7 @@ import functools
 import logging
 import os
 from pathlib import Path
+from typing import Any
 
 import torch
 
@@ -82,7 +83,8 @@ def _loaded() -> tuple[ctypes.CDLL | None, str]:
     if not _LIBRARY.exists():
         return None, "no kernels were compiled when halfeven was installed"
     try:
-        torch.ops.load_library(str(_LIBRARY))
+        ops: Any = torch.ops
+        ops.load_library(str(_LIBRARY))
         library = ctypes.CDLL(str(_LIBRARY))
     except OSError as error:
         return None, f"the compiled kernels do not load: {error}"

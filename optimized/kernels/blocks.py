@@ -51,7 +51,9 @@ def reduce(x: Tensor, block_size: Sequence[int] | None, function: Callable[..., 
 def sum_to(each: Tensor, parameter: Tensor, block_size: Sequence[int] | None) -> Tensor:
     """The sum of ``each`` over the elements that share an entry of ``parameter``: in float64, then in its dtype."""
     wide = each.to(torch.float64, copy=True)  # never the memory of ``each``
-    if block_size is None or parameter.ndim == 0:
+    if parameter.shape == each.shape:
+        total = wide  # sums of one term: -0.0 stays
+    elif block_size is None or parameter.ndim == 0:
         total = wide.sum_to_size(parameter.shape)
     else:
         total = reduce(wide, block_size, torch.sum)

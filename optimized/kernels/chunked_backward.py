@@ -114,6 +114,12 @@ def _collected(
     do: Tensor,
 ) -> tuple[Tensor, Tensor, Tensor]:
     """Of each the gradient wanted, summed over the elements of each parameter; else an empty tensor."""
+    for name, tensor, needed in zip(
+        ("need_x", "need_scale", "need_zero_point"), (x, scale, zero_point), needs, strict=True
+    ):
+        if needed and tensor is not None and not tensor.dtype.is_floating_point:
+            msg = f"{name}=True is not accepted: integers of dtype {tensor.dtype} have no gradient"
+            raise RuntimeError(msg)
     dz = do if offset else -do
     return (
         blocks.narrow(dx, x.dtype) if needs[0] else x.new_empty((0,)),

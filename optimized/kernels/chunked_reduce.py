@@ -17,15 +17,19 @@ _INTEGERS = {2: torch.int16, 4: torch.int32, 8: torch.int64}
 
 def _aminmax(x: Tensor, block_size: _Blocks) -> tuple[Tensor, Tensor]:
     arguments.check_reduction(x, block_size)
+    low, high = (blocks.reduce(x, block_size, f) for f in (torch.amin, torch.amax))
+    if not ((low == 0) | (high == 0)).any():
+        return low.clone(), high.clone()  # of one element each, either may be x itself
+    # Torch leaves open which zero is the less: the integers say.
     keys = _keys(x)
-    low, high = (blocks.reduce(keys, block_size, f) for f in (torch.amin, torch.amax))
-    return _of_keys(low, high, x.dtype), _of_keys(high, low, x.dtype)
+    return _of_keys(blocks.reduce(keys, block_size, torch.amin), low), _of_keys(
+        blocks.reduce(keys, block_size, torch.amax), high
+    )
 
 
 def _amax(x: Tensor, block_size: _Blocks) -> Tensor:
     arguments.check_reduction(x, block_size)
-    high = blocks.reduce(_keys(x.abs()), block_size, torch.amax)
-    return _of_keys(high, high, x.dtype)
+    return blocks.reduce(x.abs(), block_size, torch.amax)
 
 
 def _keys(x: Tensor) -> Tensor:
@@ -34,12 +38,10 @@ def _keys(x: Tensor) -> Tensor:
     return bits ^ ((bits >> (8 * x.element_size() - 1)) & torch.iinfo(bits.dtype).max)
 
 
-def _of_keys(key: Tensor, other: Tensor, dtype: torch.dtype) -> Tensor:
-    """The floats of keys; NaN where either key is that of a NaN."""
-    infinity = _keys(torch.tensor([torch.inf, -torch.inf], dtype=dtype, device=key.device))
-    nan = (torch.maximum(key, other) > infinity[0]) | (torch.minimum(key, other) < infinity[1])
+def _of_keys(key: Tensor, end: Tensor) -> Tensor:
+    """The floats of keys, NaN where ``end`` is."""
     bits = key ^ ((key >> (8 * key.element_size() - 1)) & torch.iinfo(key.dtype).max)
-    return torch.where(nan, torch.nan, bits.view(dtype)).to(dtype)
+    return torch.where(end.isnan(), end, bits.view(end.dtype))
 
 
 REDUCE: dict[str, Any] = {

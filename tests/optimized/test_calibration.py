@@ -1,4 +1,4 @@
-"""Minima, maxima and magnitudes: every path against Python's, element by element, and the errors of the public functions."""
+"""Minima, maxima and magnitudes: every path against Python's own, and the errors of the public functions."""
 
 import itertools
 import math
@@ -16,11 +16,12 @@ from halfeven.optimized.library import OPS
 
 REALS = (torch.float32, torch.float64, torch.float16, torch.bfloat16)
 INTEGERS = {2: torch.int16, 4: torch.int32, 8: torch.int64}
+Run = Callable[..., Any]
 PATHS = (*kernels.available(), "torch")
 
 
 @pytest.fixture(params=PATHS)
-def run(request: pytest.FixtureRequest) -> Iterator[Callable[..., Any]]:
+def run(request: pytest.FixtureRequest) -> Iterator[Run]:
     """An operator by name, on one path."""
     if request.param == "torch":
         yield lambda name, *given: chunked.IMPLEMENTATIONS[name](*given)
@@ -56,7 +57,7 @@ def expected(x: Tensor, block_size: list[int] | None) -> tuple[Tensor, Tensor, T
     return tuple(torch.tensor(column, dtype=x.dtype).reshape(shape) for column in zip(*found, strict=True))  # type: ignore[return-value]
 
 
-def compare(run: Callable[..., Any], x: Tensor, block_size: list[int] | None) -> None:
+def compare(run: Run, x: Tensor, block_size: list[int] | None) -> None:
     low, high, magnitude = expected(x.detach().contiguous(), block_size)
     found = (*run("aminmax", x, block_size), run("amax", x, block_size))
     for name, a, b in zip(("min", "max", "amax"), found, (low, high, magnitude), strict=True):
@@ -92,12 +93,12 @@ def sample(shape: tuple[int, ...], dtype: torch.dtype) -> Tensor:
         ((2, 3, 4, 5), [1, 2, 3, 4]),
     ],
 )
-def test_blocks(run: Callable[..., Any], dtype: torch.dtype, shape: tuple[int, ...], block_size: list[int] | None) -> None:
+def test_blocks(run: Run, dtype: torch.dtype, shape: tuple[int, ...], block_size: list[int] | None) -> None:
     compare(run, sample(shape, dtype), block_size)
 
 
 @pytest.mark.parametrize("dtype", REALS)
-def test_specials(run: Callable[..., Any], dtype: torch.dtype) -> None:
+def test_specials(run: Run, dtype: torch.dtype) -> None:
     info = torch.finfo(dtype)
     least = info.smallest_normal * info.eps  # the least subnormal
     special = [0.0, -0.0, least, -least, info.max, info.min, math.inf, -math.inf, math.nan]
@@ -113,7 +114,7 @@ def test_specials(run: Callable[..., Any], dtype: torch.dtype) -> None:
 
 
 @pytest.mark.parametrize("dtype", REALS)
-def test_nan_of_any_bits(run: Callable[..., Any], dtype: torch.dtype) -> None:
+def test_nan_of_any_bits(run: Run, dtype: torch.dtype) -> None:
     kind = INTEGERS[dtype.itemsize]
     sign = torch.iinfo(kind).min
     infinity = torch.tensor(math.inf, dtype=dtype).view(kind).item()
@@ -126,12 +127,17 @@ def test_nan_of_any_bits(run: Callable[..., Any], dtype: torch.dtype) -> None:
 
 
 @pytest.mark.parametrize("block_size", [None, [1, 9, 5], [4, 9, 5], [2, 4, 3]])
-def test_strides(run: Callable[..., Any], block_size: list[int] | None) -> None:
+def test_strides(run: Run, block_size: list[int] | None) -> None:
     x = sample((4, 9, 5), torch.float32)
     big = torch.full((9, 19, 11), math.nan)
     odd = big[1::2, 1::2, 1::2]
     odd.copy_(x)
-    layouts = [x.permute(2, 0, 1).contiguous().permute(1, 2, 0), odd, x[:, :1].expand(4, 9, 5), x[:1, :, :1].expand(4, 9, 5)]
+    layouts = [
+        x.permute(2, 0, 1).contiguous().permute(1, 2, 0),
+        odd,
+        x[:, :1].expand(4, 9, 5),
+        x[:1, :, :1].expand(4, 9, 5),
+    ]
     for view in layouts:
         compare(run, view, block_size)
 
@@ -139,9 +145,15 @@ def test_strides(run: Callable[..., Any], block_size: list[int] | None) -> None:
 @pytest.mark.parametrize("dtype", REALS)
 @pytest.mark.parametrize(
     ("shape", "block_size"),
-    [((300, 1000), None), ((5, 70000), [1, 70000]), ((3000, 70), [3000, 1]), ((500, 300), [500, 1]), ((900, 96), [7, 32])],
+    [
+        ((300, 1000), None),
+        ((5, 70000), [1, 70000]),
+        ((3000, 70), [3000, 1]),
+        ((500, 300), [500, 1]),
+        ((900, 96), [7, 32]),
+    ],
 )
-def test_large(run: Callable[..., Any], dtype: torch.dtype, shape: tuple[int, int], block_size: list[int] | None) -> None:
+def test_large(run: Run, dtype: torch.dtype, shape: tuple[int, int], block_size: list[int] | None) -> None:
     # Every value once, far from each other: whatever is left out or counted twice shows in some result.
     n = math.prod(shape)
     x = ((torch.arange(n, dtype=torch.int64) * 7919 % n) - n // 3).double().mul(2.0**-7).to(dtype).reshape(shape)
@@ -152,7 +164,7 @@ def test_large(run: Callable[..., Any], dtype: torch.dtype, shape: tuple[int, in
         found[threads] = [*run("aminmax", x, block_size), run("amax", x, block_size)]
         torch.set_num_threads(before)
     rows, cols = block_size or shape
-    parts = [[part for part in rows_.split(cols, 1)] for rows_ in x.split(rows)]
+    parts = [list(row.split(cols, 1)) for row in x.split(rows)]
     for name, value in zip(("min", "max", "amax"), found[1], strict=True):
         function = {"min": Tensor.amin, "max": Tensor.amax, "amax": lambda t: t.abs().amax()}[name]
         want = torch.stack([torch.stack([function(part) for part in row]) for row in parts])
@@ -160,10 +172,10 @@ def test_large(run: Callable[..., Any], dtype: torch.dtype, shape: tuple[int, in
     assert [[bits(t) for t in found[threads]] for threads in (2, 3)] == [[bits(t) for t in found[1]]] * 2
 
 
-def test_no_blocks_give_no_results(run: Callable[..., Any]) -> None:
+def test_no_blocks_give_no_results(run: Run) -> None:
     low, high = run("aminmax", torch.ones(0, 3), [2, 2])
     assert low.shape == high.shape == run("amax", torch.ones(0, 3), [2, 2]).shape == (0, 2)
-    with pytest.raises((RuntimeError, ValueError), match="x .*not accepted: give at least one"):
+    with pytest.raises((RuntimeError, ValueError), match=r"x .*not accepted: give at least one"):
         run("amax", torch.ones(0, 3), None)
 
 
@@ -203,6 +215,6 @@ def test_no_gradient_is_recorded() -> None:
         (lambda f: f(torch.ones(2), block_size=[1.0]), TypeError, r"block_size=\[1.0\]"),
     ],
 )
-def test_errors(function: Callable[..., Any], call: Callable[..., Any], kind: type[Exception], message: str) -> None:
+def test_errors(function: Run, call: Run, kind: type[Exception], message: str) -> None:
     with pytest.raises(kind, match=message):
         partial(call, function)()

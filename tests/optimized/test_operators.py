@@ -114,3 +114,34 @@ def test_gradient_of_a_gradient() -> None:
     (ds,) = torch.autograd.grad(y, s, g, create_graph=True)
     assert ds.item() == 3 * (2 - 1.5)
     assert [t.item() for t in torch.autograd.grad(ds, (x, g))] == [-6.0, 0.5]
+
+
+def test_transforms_of_gradients() -> None:
+    def loss(x: Tensor, s: Tensor) -> Tensor:
+        return affine.quantize_dequantize(x, s, 3, qmin=-8, qmax=7).square().sum()
+
+    x, s = X.clone().requires_grad_(), S[0].clone().requires_grad_()
+    plain = torch.autograd.grad(loss(x, s), (x, s))
+    assert all(map(torch.equal, torch.func.grad(loss, (0, 1))(X, S[0]), plain))
+    each = torch.func.vmap(torch.func.grad(loss, 1), (0, None))(X, S[0])
+    assert torch.equal(each, torch.stack([torch.autograd.grad(loss(row, s), s)[0] for row in X]))
+
+
+@pytest.mark.filterwarnings("ignore:.torch.jit.script. is deprecated:DeprecationWarning")  # torch's own, on entering
+def test_forward_mode_is_refused() -> None:
+    """Silence would be a tangent of zeros."""
+
+    def function(x: Tensor) -> Tensor:
+        return affine.quantize_dequantize(x, 0.5, 3, qmin=-8, qmax=7)
+
+    with pytest.raises(NotImplementedError, match="x with a tangent is not accepted"):
+        torch.func.jvp(function, (X,), (X,))
+    with torch.autograd.forward_ad.dual_level():
+        dual = torch.autograd.forward_ad.make_dual(X, X)
+        with pytest.raises(NotImplementedError, match="x with a tangent is not accepted"):
+            function(dual)
+
+
+def test_a_meta_tensor_among_others_is_refused() -> None:
+    with pytest.raises(RuntimeError, match="tensors on cpu, meta are not accepted"):
+        OPS.quantize_out.default(X, S[0].to("meta"), None, *GRID, None, False, torch.empty(2, 4))

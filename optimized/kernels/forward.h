@@ -1,0 +1,54 @@
+// Between the operators, which know tensors, and the kernels, which know one rectangle of elements at a time.
+#pragma once
+
+#include <cstdint>
+
+#include "tensor.h"
+
+namespace halfeven {
+
+// What is the same for all elements of a call.
+struct Grid {
+  double low = 0, high = 0;  // the ends
+  double shift = 0;
+  bool stream = false;  // write float results past the caches
+};
+
+// rows x len elements, each row contiguous in x and out. Scales s and offsets o are float, or double where the
+// arithmetic is in float64, already rounded to the dtype of the arithmetic: one per row or one per column.
+struct Job {
+  const char* x;
+  char* out;
+  int64_t rows, len;
+  int64_t x_row, out_row;  // bytes from one row to the next
+  const void* s;
+  const void* o;
+};
+
+using Kernel = void (*)(const Grid&, const Job&);
+
+// The kernels of one combination of dtypes, for one instruction set.
+struct Kernels {
+  Kernel per_row = nullptr, per_column = nullptr;
+};
+
+enum class Operation : int8_t { Quantize, QuantizeDequantize, QuantizeDequantizeShifted, Dequantize };
+
+// Null where the operation has no such combination. `in` and `out` are the dtypes in memory.
+namespace baseline {
+Kernels kernels(Operation op, Dtype in, Dtype compute, Dtype out);
+}
+namespace avx2 {
+Kernels kernels(Operation op, Dtype in, Dtype compute, Dtype out);
+}
+
+// Rows whose parameters a per_row job has at most, and columns whose parameters a per_column job has. Rows are long so
+// that they are read one after the other, as memory likes it.
+inline constexpr int64_t kTile = 1024, kWide = 8192;
+
+// Writes n parameters, `step` bytes apart, as float or double, rounded to `compute`. Offsets are minus the zero point
+// unless `is_offset`; an integer zero point of 0 gives +0.0, and a missing one (p is nullptr) as well.
+void load_scales(const char* p, Dtype dtype, int64_t step, int64_t n, Dtype compute, void* to);
+void load_offsets(const char* p, Dtype dtype, int64_t step, int64_t n, bool is_offset, Dtype compute, void* to);
+
+}  // namespace halfeven

@@ -1,0 +1,12 @@
+// The kernels for every processor of the kind that is compiled for.
+#include <cstdint>
+
+#include "forward.h"
+
+#define HALFEVEN_ISA baseline
+#include "arith.h"
+#include "generic.h"
+
+halfeven::Kernels halfeven::baseline::kernels(Operation op, Dtype in, Dtype compute, Dtype out) {
+  return generic_kernels(op, in, compute, out);
+}

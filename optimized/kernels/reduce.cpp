@@ -1,0 +1,159 @@
+// aminmax and amax: least and greatest element, and greatest magnitude, of a tensor or of each block.
+#include <algorithm>
+#include <cstdint>
+#include <limits>
+#include <tuple>
+#include <vector>
+
+#include <torch/csrc/stable/library.h>
+
+#include "isa.h"
+#include "layout.h"
+#include "reduce_items.h"
+#include "reduce_tile.h"
+#include "tensor.h"
+
+namespace halfeven {
+
+namespace {
+
+enum Operand { kX, kElements, kLow = kElements, kHigh, kOperands };
+
+// The keys of all blocks.
+template <class K>
+struct Keys {
+  static constexpr K kMost = std::numeric_limits<K>::max(), kLeast = std::numeric_limits<K>::min();
+  std::vector<K> low, high;  // low is empty for magnitudes
+};
+
+template <class K>
+void reduce_region(const Loops<kOperands>& loops, const ReduceKernels& kernels, bool magnitudes) {
+  using All = Keys<K>;
+  const int64_t item = sizeof(K);
+  const Items<kOperands> items(loops, kElements, &item);
+  const ReduceKernel kernel = kernels.tile(item, items.columns, magnitudes);
+  const int64_t row = items.loops.step[1][kX], col = items.loops.step[0][kX];
+  Results<K> low(items, kLow), high(items, kHigh);
+  items.parallel([&](int64_t i, char* const* data, int64_t rows, int64_t len) {
+    K* to_low = low.at(i, data, All::kMost);
+    K* to_high = high.at(i, data, All::kLeast);
+    // Of a row each. Those of columns are next to each other, or else taken up from beside it.
+    K low_columns[kItemColumns], high_columns[kItemColumns];
+    const bool beside = items.columns && (high.col != 1 || (!magnitudes && low.col != 1));
+    ReduceTile tile{data[kX], rows, len, row, to_low, to_high, low.row, high.row};
+    if (beside) {
+      std::fill(low_columns, low_columns + len, All::kMost);
+      std::fill(high_columns, high_columns + len, All::kLeast);
+      tile.low = low_columns;
+      tile.high = high_columns;
+    }
+    if (col == item) {
+      kernel(tile);
+    } else {
+      K copies[kCopied];
+      const int64_t cols = std::min(len, kCopied / (items.columns ? 1 : std::min(rows, kGathered)));
+      const int64_t step = std::min(rows, kCopied / cols);
+      for (int64_t r = 0; r < rows; r += step)
+        for (int64_t c = 0; c < len; c += cols) {
+          const int64_t n = std::min(rows - r, step), m = std::min(len - c, cols);
+          for (int64_t k = 0; k < n; ++k)
+            kernels.copy(item, data[kX] + (r + k) * row + c * col, col, m, reinterpret_cast<char*>(copies + k * m));
+          ReduceTile part = tile;
+          part.x = reinterpret_cast<const char*>(copies);
+          part.rows = n;
+          part.len = m;
+          part.row = m * item;
+          const int64_t high_at = items.columns ? c : r * high.row, low_at = items.columns ? c : r * low.row;
+          part.high = static_cast<K*>(tile.high) + high_at;
+          if (!magnitudes) part.low = static_cast<K*>(tile.low) + low_at;
+          kernel(part);
+        }
+    }
+    if (!beside) return;
+    for (int64_t c = 0; c < len; ++c) {
+      to_high[c * high.col] = std::max(to_high[c * high.col], high_columns[c]);
+      if (!magnitudes) to_low[c * low.col] = std::min(to_low[c * low.col], low_columns[c]);
+    }
+  });
+  low.combine(items, [](K& entry, K part) { entry = std::min(entry, part); });
+  high.combine(items, [](K& entry, K part) { entry = std::max(entry, part); });
+}
+
+// Keys to the bits of numbers, in place; NaN where there was one in the block.
+template <class K>
+void finish(Dtype dtype, Keys<K>& keys, bool magnitudes) {
+  constexpr int kSign = 8 * sizeof(K) - 1;
+  constexpr K kRest = std::numeric_limits<K>::max();
+  // Bits of the significand, and so those of infinity; the highest of them makes a NaN.
+  const int stored = dtype == Dtype::F64 ? 52 : dtype == Dtype::F32 ? 23 : dtype == Dtype::F16 ? 10 : 7;
+  const K infinity = static_cast<K>(kRest >> stored << stored), nan = static_cast<K>(infinity | K(1) << (stored - 1));
+  const auto number = [&](K key) { return static_cast<K>(key ^ ((key >> kSign) & kRest)); };
+  const K least = number(static_cast<K>(infinity | std::numeric_limits<K>::min()));
+  for (size_t i = 0; i < keys.high.size(); ++i) {
+    const bool is_nan = keys.high[i] > infinity || (!magnitudes && keys.low[i] < least);
+    keys.high[i] = is_nan ? nan : number(keys.high[i]);
+    if (!magnitudes) keys.low[i] = is_nan ? nan : number(keys.low[i]);
+  }
+}
+
+Tensor tensor_of(const std::vector<int64_t>& size, const std::vector<int64_t>& stride, Dtype dtype) {
+  AtenTensorHandle handle = nullptr;
+  if (aoti_torch_empty_strided(static_cast<int64_t>(size.size()), size.data(), stride.data(), torch_dtype(dtype),
+                               aoti_torch_device_type_cpu(), 0, &handle) != AOTI_TORCH_SUCCESS)
+    fail("torch has no memory for a minimum or maximum");
+  return Tensor(handle);
+}
+
+template <class K>
+std::tuple<Tensor, Tensor> reduce_as(const Argument& x, const int64_t* block, bool magnitudes) {
+  std::vector<int64_t> size, stride(block ? x.ndim : 0);
+  int64_t numel = 1;
+  for (int64_t d = 0; block && d < x.ndim; ++d) size.push_back(x.size[d] ? (x.size[d] - 1) / block[d] + 1 : 0);
+  for (size_t d = size.size(); d-- > 0; numel *= size[d]) stride[d] = std::max<int64_t>(numel, 1);
+  Keys<K> keys;
+  keys.high.assign(numel, Keys<K>::kLeast);
+  if (!magnitudes) keys.low.assign(numel, Keys<K>::kMost);
+  const auto place = [&](std::vector<K>& of) -> Place {
+    if (of.empty()) return {};
+    return {reinterpret_cast<char*>(of.data()), sizeof(K), static_cast<int64_t>(size.size()), size.data(),
+            stride.data()};
+  };
+  const Place elements[kElements] = {x}, results[kOperands - kElements] = {place(keys.low), place(keys.high)};
+  const ReduceKernels kernels = isa() == Isa::Avx2 ? avx2::reduce_kernels() : baseline::reduce_kernels();
+  for_each_region(x.ndim, x.size, block, elements, results,
+                  [&](const Loops<kOperands>& loops) { reduce_region<K>(loops, kernels, magnitudes); });
+  finish(x.dtype, keys, magnitudes);
+  const auto result = [&](const std::vector<K>& of) {
+    const Tensor to = tensor_of(size, stride, x.dtype);
+    std::copy(of.begin(), of.end(), static_cast<K*>(to.data_ptr()));
+    return to;
+  };
+  const Tensor high = result(keys.high);
+  return {magnitudes ? high : result(keys.low), high};
+}
+
+std::tuple<Tensor, Tensor> reduce(const Tensor& tensor, const BlockSize& block_size, bool magnitudes) {
+  const Argument x = read("x", tensor, kReals);
+  const int64_t* block = check_block_size(x, block_size);
+  if (!block && x.numel == 0) fail("x of shape " + shape_of(x) + " is not accepted: give at least one element");
+  switch (x.item) {
+    case 2: return reduce_as<int16_t>(x, block, magnitudes);
+    case 4: return reduce_as<int32_t>(x, block, magnitudes);
+    default: return reduce_as<int64_t>(x, block, magnitudes);
+  }
+}
+
+std::tuple<Tensor, Tensor> aminmax(const Tensor& x, const BlockSize& block_size) {
+  return reduce(x, block_size, false);
+}
+
+Tensor amax(const Tensor& x, const BlockSize& block_size) { return std::get<1>(reduce(x, block_size, true)); }
+
+}  // namespace
+
+}  // namespace halfeven
+
+STABLE_TORCH_LIBRARY_IMPL(halfeven, CPU, m) {
+  m.impl("aminmax", TORCH_BOX(&halfeven::aminmax));
+  m.impl("amax", TORCH_BOX(&halfeven::amax));
+}

@@ -1,0 +1,19 @@
+// The kernels of minima and maxima for AVX2. Headers of others come before the pragma: see forward_avx2.cpp.
+#include <cstdint>
+
+#include "reduce_tile.h"
+
+#if defined(__x86_64__)
+
+#pragma GCC target("avx2,fma,f16c")
+
+#define HALFEVEN_ISA avx2
+#include "reduce_kernels.h"
+
+halfeven::ReduceKernels halfeven::avx2::reduce_kernels() { return {reduce::tile, reduce::copy}; }
+
+#else
+
+halfeven::ReduceKernels halfeven::avx2::reduce_kernels() { return baseline::reduce_kernels(); }
+
+#endif

@@ -1,0 +1,90 @@
+// The kernels of minima and maxima: plain loops over integers, which the compiler turns into vector instructions.
+// Compiled once per instruction set, like arith.h, and with no templates of other libraries.
+
+namespace halfeven::HALFEVEN_ISA::reduce {
+
+template <class K, bool kMagnitudes>
+K key(K bits) {
+  constexpr int kSign = 8 * sizeof(K) - 1;
+  constexpr K kRest = static_cast<K>(~(K(1) << kSign));
+  return static_cast<K>(kMagnitudes ? bits & kRest : bits ^ ((bits >> kSign) & kRest));
+}
+
+template <class K>
+K less(K a, K b) {
+  return a < b ? a : b;
+}
+
+template <class K>
+K more(K a, K b) {
+  return a < b ? b : a;
+}
+
+template <class K, bool kMagnitudes>
+void per_row(const ReduceTile& t) {
+  for (int64_t r = 0; r < t.rows; ++r) {
+    const K* __restrict x = reinterpret_cast<const K*>(t.x + r * t.row);
+    K high = key<K, kMagnitudes>(x[0]), low = high;
+    for (int64_t i = 0; i < t.len; ++i) {
+      const K k = key<K, kMagnitudes>(x[i]);
+      high = more(high, k);
+      if constexpr (!kMagnitudes) low = less(low, k);
+    }
+    K& to = static_cast<K*>(t.high)[r * t.high_step];
+    to = more(to, high);
+    if constexpr (!kMagnitudes) {
+      K& to = static_cast<K*>(t.low)[r * t.low_step];
+      to = less(to, low);
+    }
+  }
+}
+
+// Four rows at a time, so that the results so far are read and written less often.
+template <class K, bool kMagnitudes>
+void per_column(const ReduceTile& t) {
+  K* __restrict high = static_cast<K*>(t.high);
+  K* __restrict low = static_cast<K*>(t.low);
+  for (int64_t r = 0; r < t.rows; r += 4) {
+    const auto row = [&](int64_t i) { return reinterpret_cast<const K*>(t.x + (i < t.rows ? i : r) * t.row); };
+    const K* __restrict a = row(r);
+    const K* __restrict b = row(r + 1);
+    const K* __restrict c = row(r + 2);
+    const K* __restrict d = row(r + 3);
+    for (int64_t i = 0; i < t.len; ++i) {
+      const K ka = key<K, kMagnitudes>(a[i]), kb = key<K, kMagnitudes>(b[i]);
+      const K kc = key<K, kMagnitudes>(c[i]), kd = key<K, kMagnitudes>(d[i]);
+      high[i] = more(high[i], more(more(ka, kb), more(kc, kd)));
+      if constexpr (!kMagnitudes) low[i] = less(low[i], less(less(ka, kb), less(kc, kd)));
+    }
+  }
+}
+
+template <class K>
+ReduceKernel tile_of(bool columns, bool magnitudes) {
+  if (columns) return magnitudes ? per_column<K, true> : per_column<K, false>;
+  return magnitudes ? per_row<K, true> : per_row<K, false>;
+}
+
+inline ReduceKernel tile(int64_t item, bool columns, bool magnitudes) {
+  switch (item) {
+    case 2: return tile_of<int16_t>(columns, magnitudes);
+    case 4: return tile_of<int32_t>(columns, magnitudes);
+    default: return tile_of<int64_t>(columns, magnitudes);
+  }
+}
+
+template <class K>
+void copy_of(const char* from, int64_t step, int64_t n, char* to) {
+  K* __restrict out = reinterpret_cast<K*>(to);
+  for (int64_t i = 0; i < n; ++i) out[i] = *reinterpret_cast<const K*>(from + i * step);
+}
+
+inline void copy(int64_t item, const char* from, int64_t step, int64_t n, char* to) {
+  switch (item) {
+    case 2: return copy_of<int16_t>(from, step, n, to);
+    case 4: return copy_of<int32_t>(from, step, n, to);
+    default: return copy_of<int64_t>(from, step, n, to);
+  }
+}
+
+}  // namespace halfeven::HALFEVEN_ISA::reduce
