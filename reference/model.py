@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from halfeven.reference.blocks import BlockSize, per_element
 from halfeven.reference.grid import Grid
-from halfeven.reference.rounding import ROUNDINGS, Rounding
+from halfeven.reference.rounding import ROUNDINGS, Rounding, cast_once
 
 Array = npt.NDArray[Any]
 DType = np.dtype[Any]
@@ -199,7 +199,7 @@ def fake_quantize(
     q = quantize(model, x, scale, zero, grid, block_size)
     t = x.dtype if model.product == "promoted" else compute_dtype(model, x.dtype, scale.dtype, grid)
     with np.errstate(all="ignore"):
-        return dequantize(model, q, scale, zero, t, block_size).astype(x.dtype)
+        return cast_once(dequantize(model, q, scale, zero, t, block_size), x.dtype)
 
 
 def _subtract(model: EvaluationModel, q: Array, z: Array) -> Array:

@@ -19,6 +19,7 @@ __all__ = [
     "ROUNDINGS",
     "Array",
     "Rounding",
+    "cast_once",
     "ceil",
     "floor",
     "half_away",
@@ -84,6 +85,23 @@ def ceil(x: Array) -> Array:
     """The smallest integer not below ``x``."""
     with _QUIET():
         return np.ceil(x)
+
+
+def cast_once(x: Array, dtype: npt.DTypeLike) -> Array:
+    """``x`` in another float dtype, rounded once.
+
+    ml_dtypes goes from float64 by way of float32. There the odd one of the two neighbours is taken: it is on no tie of
+    a narrower dtype, and on the side of it that ``x`` is on.
+    """
+    target = np.dtype(dtype)
+    with np.errstate(all="ignore"):
+        if x.dtype != np.float64 or target.kind == "f":
+            return x.astype(target)
+        near = x.astype(np.float32)
+        inexact = np.isfinite(x) & (near != x) & (near.view(np.uint32) % 2 == 0)
+        toward = np.where(near < x, np.inf, -np.inf).astype(np.float32)
+        odd: Array = np.where(inexact, np.nextafter(near, toward), near)
+        return odd.astype(target)
 
 
 def _split(x: Array) -> tuple[Array, Array]:

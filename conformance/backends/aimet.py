@@ -1,16 +1,19 @@
 """AIMET: ``aimet_torch.quantization.affine`` quantize, dequantize, quantize_dequantize.
 
-The two backends are one library's two paths. Where the scale requires grad, as in a trainable quantizer, the
+Two backends are one library's two paths. Where the scale requires grad, as in a trainable quantizer, the
 documented arithmetic runs; without, as in a frozen one, quantize_dequantize hands one scale, or one scale per
-channel, to ``torch.fake_quantize_*``.
+channel, to ``torch.fake_quantize_*``. The third is this project's drop-in replacement, called by the same code.
 """
 
+import importlib
 import sys
+from collections.abc import Callable
 from functools import partial
 from typing import Any
 
 from torch import Tensor
 
+from halfeven.conformance.backends import ours
 from halfeven.conformance.backends.protocol import Backend
 from halfeven.conformance.backends.shim import shim, shimmed_import
 from halfeven.conformance.configuration import Configuration
@@ -19,6 +22,7 @@ from halfeven.reference.blocks import BlockSize, Shape, parameter_shape
 __all__ = ["load"]
 
 _MODULE = "aimet_torch.quantization"
+_OURS = "halfeven.optimized.aimet"
 
 
 def _blocks(block_size: BlockSize | None, shape: Shape) -> BlockSize | None:
@@ -31,10 +35,11 @@ def _blocks(block_size: BlockSize | None, shape: Shape) -> BlockSize | None:
 
 
 class _Affine:
-    """The functions, with a scale that requires grad (``trainable``) or not."""
+    """The functions of a module, with a scale that requires grad (``trainable``) or not."""
 
     def __init__(self, module: Any, *, trainable: bool) -> None:
         self.affine = module.affine
+        self.module = module.__name__
         self.trainable = trainable
 
     def _scale(self, scale: Tensor) -> Tensor:
@@ -69,7 +74,8 @@ class _Affine:
             "dequantize": f"dequantize(q, {scale}, offset, {blocks})",
             "fake_quantize": f"quantize_dequantize(x, {scale}, offset, {grid})",
         }
-        return f"{shim()}from {_MODULE} import affine", f"affine.{call[c.operation]}.detach()"
+        before = shim() if self.module == _MODULE else ""
+        return f"{before}from {self.module} import affine", f"affine.{call[c.operation]}.detach()"
 
     def path(self) -> str:
         backend = sys.modules[f"{_MODULE}.affine.backends"].get_backend().__name__.rpartition(".")[2]
@@ -79,8 +85,11 @@ class _Affine:
 
 
 def load(name: str) -> partial[Backend]:
-    """``aimet.functional`` (the scale requires grad) or ``aimet.frozen``."""
-    functions = _Affine(shimmed_import(_MODULE), trainable=name == "aimet.functional")
+    """``aimet.functional`` (the scale requires grad), ``aimet.frozen``, or the drop-in, ``halfeven.aimet``."""
+    own = name == "halfeven.aimet"
+    module = importlib.import_module(_OURS) if own else shimmed_import(_MODULE)
+    functions = _Affine(module, trainable=name == "aimet.functional")
+    path: Callable[[], str] = ours.path if own else functions.path
     return partial(
         Backend,
         operations={
@@ -90,7 +99,7 @@ def load(name: str) -> partial[Backend]:
         },
         granularities=("tensor", "channel", "token", "group", "block"),
         dtypes=("float32", "float64", "float16", "bfloat16"),
-        path=functions.path,
+        path=path,
         script=functions.script,
-        prelude=shim(),
+        prelude="" if own else shim(),
     )

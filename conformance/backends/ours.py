@@ -9,12 +9,17 @@ from torch import Tensor
 from halfeven.conformance.backends.common import storage
 from halfeven.conformance.backends.protocol import Backend
 from halfeven.conformance.configuration import Configuration
-from halfeven.optimized import affine
+from halfeven.optimized import affine, kernels
 from halfeven.reference import Grid
 from halfeven.reference.blocks import BlockSize
 from halfeven.reference.profiles import Operation
 
-__all__ = ["load"]
+__all__ = ["load", "path"]
+
+
+def path() -> str:
+    """Which kernels ran, and torch's version."""
+    return f"{kernels.path()}; torch {torch.__version__}"
 
 
 def _quantize(
@@ -86,6 +91,6 @@ def load(name: str) -> partial[Backend]:
         granularities=("tensor", "channel", "token", "group", "block"),
         # In 16 bits AIMET widens the arithmetic, ONNX does not, and one function cannot do both.
         dtypes=("float32",) if integer else ("float32", "float64", "float16", "bfloat16"),
-        path=lambda: f"eager torch {torch.__version__}, {torch.backends.cpu.get_cpu_capability()}",
+        path=path,
         script=partial(_script, integer=integer),
     )

@@ -43,7 +43,8 @@ class Entry:
 
     The module's ``load(name)`` imports the library and gives ``partial(Backend, ...)``, all but name, profile,
     library and version, which stand here and in the distribution, and the functions, which the modules
-    ``functions`` of ``backends/functions`` have.
+    ``functions`` of ``backends/functions`` have. ``swap`` names the module that these call, and its drop-in
+    replacement, which is called in its place.
     """
 
     module: str
@@ -52,11 +53,35 @@ class Entry:
     extra: str
     description: str
     functions: tuple[str, ...] = ()
+    swap: tuple[str, str] | None = None
 
+
+_AIMET = (
+    "aimet_affine",
+    "aimet_encodings",
+    "aimet_quantizers",
+    "aimet_analyzers",
+    "aimet_histograms",
+    "aimet_gradients",
+    "aimet_lpbq",
+    "aimet_quantized_tensor",
+    "aimet_propagation",
+    "aimet_export",
+    "aimet_float",
+)
 
 REGISTRY: dict[str, Entry] = {
     "halfeven": Entry("ours", "aimet", "halfeven", "", "halfeven.optimized.affine, float codes"),
     "halfeven.integer": Entry("ours", "onnx", "halfeven", "", "halfeven.optimized.affine, integer codes"),
+    "halfeven.aimet": Entry(
+        "aimet",
+        "aimet",
+        "halfeven",
+        "",
+        "halfeven.optimized.aimet, by the code that calls aimet_torch.quantization",
+        (*_AIMET, "halfeven_aimet"),
+        ("aimet_torch.quantization", "halfeven.optimized.aimet"),
+    ),
     "torch.fake_quantize_per_tensor_affine": Entry(
         "torch_fake_quantize", "torch.fake_quantize", "torch", "", "the native operator, one scale"
     ),
@@ -138,17 +163,7 @@ REGISTRY: dict[str, Entry] = {
         "aimet-torch",
         "aimet",
         "quantization.affine with a scale that requires grad; quantizers, analyzers, exports",
-        (
-            "aimet_affine",
-            "aimet_encodings",
-            "aimet_analyzers",
-            "aimet_histograms",
-            "aimet_gradients",
-            "aimet_lpbq",
-            "aimet_quantized_tensor",
-            "aimet_export",
-            "aimet_float",
-        ),
+        _AIMET,
     ),
     "aimet.frozen": Entry("aimet", "aimet", "aimet-torch", "aimet", "quantization.affine without grad"),
 }
@@ -231,7 +246,7 @@ def _registered(name: str, profile: str | None) -> Backend:
     except (ImportError, OSError) as error:
         msg = f"backend={name!r}: {entry.library} {version} is installed, but does not import: {error}"
         raise NotInstalled(msg) from error
-    offered = functions(*entry.functions)
+    offered = functions(*entry.functions, swap=entry.swap)
     backend = parts(name=name, profile=entry.profile, library=entry.library, version=version, functions=offered)
     return adapt(backend, profile=profile)
 

@@ -60,3 +60,12 @@ def refusals() -> Iterator[Arguments]:
     yield {**given, "decompressed_bw": 3, "block_grouping": (1, -1)}
     yield {**given, "decompressed_bw": 8, "block_grouping": (1,)}
     yield {**given, "decompressed_bw": 8, "block_grouping": (1, 3)}
+
+
+@calls("aimet.lpbq_scaled", "factors")
+def factors() -> Iterator[Arguments]:
+    """Longer and shorter units, for integers of every size, groups and none."""
+    scale = np.array([[16, 3, 8, 1], [0.9, 1.3, 0.2, 1.6]], F32) / F32.type(10)
+    for factor in (2.0, 0.5, 3.0, 0.1):
+        for grouping in ((1, -1), (1, 2), (2, 1), None):
+            yield {**_blocks(scale, 4), "decompressed_bw": 8, "factor": factor, "block_grouping": grouping}

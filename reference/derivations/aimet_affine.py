@@ -192,9 +192,20 @@ def quantize_2_42(signed: Any = None, **given: Any) -> Array:
 
 @derives("aimet.quantize_dequantize@2.42")
 def quantize_dequantize_2_42(signed: Any = None, **given: Any) -> Array:
-    """The document's function, for the calls that the library's overloads take."""
+    """The document's function, for the calls that the library's overloads take; float64 loses bits twice."""
     _overload(signed=signed, **given)
-    return quantize_dequantize(signed=signed is True, **given)
+    tensor: Array = given.pop("tensor")
+    found = quantize_dequantize(tensor, signed=signed is True, **given)
+    bitwidth, num_steps, qmin, qmax = (given.get(n) for n in ("bitwidth", "num_steps", "qmin", "qmax"))
+    low, high = ends(bitwidth, num_steps, qmin, qmax, signed)
+    if working(tensor.dtype.name, low, high) != "float64":
+        return found
+    wide = array(softs(tensor), tensor.shape, np.float64)
+    steps = (form(DTYPES["float32"]), form(tensor.dtype)) if tensor.dtype != np.float64 else ()
+    values = softs(quantize_dequantize(wide, signed=signed is True, **given))
+    for step in steps:
+        values = [v.to(step) for v in values]
+    return array(values, tensor.shape, tensor.dtype)
 
 
 @derives("aimet.dequantize@2.42")

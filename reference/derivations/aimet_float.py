@@ -16,7 +16,7 @@ from halfeven.reference.exact import Format
 Array = npt.NDArray[Any]
 Widths = tuple[int, int, bool, bool]
 
-__all__: list[str] = []
+__all__ = ["quantize_dequantize"]
 
 _TORCH: dict[str, Widths] = {
     "float16": (5, 10, False, False),

@@ -61,6 +61,44 @@ def lpbq_scale(
     }
 
 
+@derives("aimet.lpbq_scaled")
+def lpbq_scaled(factor: float, **given: Any) -> dict[str, Array]:
+    """The same integers of a longer unit, block by block."""
+    found = lpbq_scale(**given)
+    f = soft(factor, "float32")
+    channel = [c * f for c in softs(found["per_channel_scale"])]
+    kept, groups = found["per_block_int_scale"], found["per_channel_scale"].shape
+    scale = [k * channel[_group(i, kept.shape, groups)] for i, k in enumerate(softs(kept))]
+    return {
+        "scale": array(scale, kept.shape, np.float32),
+        "per_channel_scale": array(channel, groups, np.float32),
+        "per_block_int_scale": kept,
+    }
+
+
+@derives("aimet.lpbq_scaled@2.42")
+def lpbq_scaled_2_42(factor: float, **given: Any) -> dict[str, Array]:
+    """Of each longer scale the nearest integer beside the old unit."""
+    found = lpbq_scale(**given)
+    f, most = soft(factor, "float32"), 2 ** (given["decompressed_bw"] - given["bitwidth"])
+    channel, shape = softs(found["per_channel_scale"]), found["scale"].shape
+    scale = [s * f for s in softs(found["scale"])]
+    ratios = [s / channel[_group(i, shape, found["per_channel_scale"].shape)] for i, s in enumerate(scale)]
+    integers = [float(_nearest(Fraction(r.value), range(1, most + 1))) for r in ratios]
+    return {
+        "scale": array(scale, shape, np.float32),
+        "per_channel_scale": found["per_channel_scale"],
+        "per_block_int_scale": array(integers, shape, np.float32),
+    }
+
+
+def _group(flat: int, blocks: tuple[int, ...], groups: tuple[int, ...]) -> int:
+    """The group of a block, both counted in order."""
+    place = np.unravel_index(flat, blocks)
+    held = tuple(int(j) * g // n for j, n, g in zip(place, blocks, groups, strict=True))
+    return int(np.ravel_multi_index(held, groups))
+
+
 def _nearest(value: Fraction, integers: Iterable[int]) -> int:
     return builtins.min(integers, key=lambda j: (abs(value - j), j % 2))
 

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from halfeven.reference import exact
-from halfeven.reference.rounding import ROUNDINGS, Rounding
+from halfeven.reference.rounding import ROUNDINGS, Rounding, cast_once
 
 FORMATS = {
     "float8_e3m4": ml_dtypes.float8_e3m4,
@@ -92,3 +92,21 @@ def test_the_oracle_rounds_the_same(rule: Rounding) -> None:
 def test_the_rules_differ_from_one_another() -> None:
     x = np.array([0.5, 1.5, -0.5, -1.5, 0.25, -0.25, 0.75])
     assert len({tuple(f(x).tolist()) for f in ROUNDINGS.values()}) == len(ROUNDINGS)
+
+
+@pytest.mark.parametrize("name", ["float16", "bfloat16"])
+def test_a_cast_from_float64_rounds_once(name: str) -> None:
+    """At every tie of the format, and beside it by less than float32 can tell."""
+    infinity = int(np.array(np.inf, FORMATS[name]).view(np.uint16))
+    ends = np.arange(infinity, dtype=np.uint16).view(FORMATS[name]).astype(np.float64)
+    middle = np.append((ends[1:] + ends[:-1]) / 2, ends[-1] + (ends[-1] - ends[-2]) / 2)
+    x = np.concatenate([middle, middle * (1 + 2.0**-40), middle * (1 - 2.0**-40), [0.0, np.inf, 1e300]])
+    for v in (x, -x):
+        expected = [exact.round_value(float(w), exact.FORMATS[name]) for w in v]
+        found = cast_once(v, FORMATS[name])
+        assert found.dtype == FORMATS[name]
+        np.testing.assert_array_equal(found.astype(np.float64), expected)
+    assert np.isnan(cast_once(np.array([np.nan]), FORMATS[name]).astype(np.float64)).all()
+    with np.errstate(over="ignore"):
+        twice = x.astype(np.float32).astype(FORMATS[name]).astype(np.float64)
+    assert (cast_once(x, FORMATS[name]).astype(np.float64) != twice).any()

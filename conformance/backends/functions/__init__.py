@@ -8,12 +8,21 @@ import importlib
 from collections.abc import Callable
 from typing import Any
 
+from halfeven.conformance.backends.swap import swapped
+
 __all__ = ["functions"]
 
 
-def functions(*parts: str) -> dict[str, Callable[..., Any]]:
-    """What the modules ``parts`` of this folder offer, by formula id."""
+def functions(*parts: str, swap: tuple[str, str] | None = None) -> dict[str, Callable[..., Any]]:
+    """What the modules ``parts`` of this folder offer, by formula id; a later part goes before an earlier one.
+
+    Args:
+        parts: names of modules.
+        swap: the module that their sources name, and the one to put for it: a drop-in replacement is asked by the code
+            that was written for the library.
+    """
     found: dict[str, Callable[..., Any]] = {}
     for part in parts:
-        found |= importlib.import_module(f"{__name__}.{part}").FUNCTIONS
+        name = f"{__name__}.{part}"
+        found |= (swapped(name, *swap) if swap else importlib.import_module(name)).FUNCTIONS
     return found

@@ -41,7 +41,19 @@ def float_cast(tensor: Tensor, exponent_bits: int, mantissa_bits: int) -> Tensor
     return result
 
 
+def float_gradient(tensor: Tensor, scale: Tensor, gradient: Tensor, dtype: str) -> Tensor:
+    """Autograd of the encoding of ``FloatQuantizeDequantize``, given the scale."""
+    import torch
+    from aimet_torch.quantization.float import FloatEncoding, FloatQuantizeDequantize
+
+    own = FloatQuantizeDequantize(dtype=getattr(torch, dtype)).get_encodings()
+    encoding = FloatEncoding(own.mantissa_bits, own.exponent_bits, own.finite, own.unsigned_zero, scale)
+    (found,) = torch.autograd.grad(encoding.quantize_dequantize(tensor.requires_grad_()), [tensor], gradient)
+    return found
+
+
 FUNCTIONS: dict[str, Callable[..., Any]] = {
     "aimet.float_quantize_dequantize": float_quantize_dequantize,
     "aimet.float_cast": float_cast,
+    "aimet.float_gradient": float_gradient,
 }

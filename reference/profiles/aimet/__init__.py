@@ -6,10 +6,13 @@ from halfeven.reference.profiles.aimet import (
     analyzers,
     encodings,
     export,
+    float_gradient,
     gradients,
     histogram,
     lpbq,
+    propagation,
     quantized_tensor,
+    quantizers,
 )
 from halfeven.reference.profiles.aimet import float as float_quantization
 from halfeven.reference.profiles.aimet.affine import AIMET, dequantize, quantize, quantize_dequantize
@@ -22,11 +25,14 @@ __all__ = [
     "dequantize",
     "encodings",
     "export",
+    "float_gradient",
     "float_quantization",
     "gradients",
     "histogram",
     "lpbq",
+    "propagation",
     "quantize",
     "quantize_dequantize",
     "quantized_tensor",
+    "quantizers",
 ]

@@ -10,6 +10,7 @@ from halfeven.reference.catalogue import AsComputed, formula
 from halfeven.reference.grid import Grid
 from halfeven.reference.model import EvaluationModel
 from halfeven.reference.profiles.profile import Array, Profile
+from halfeven.reference.rounding import cast_once
 
 __all__ = [
     "AIMET",
@@ -122,8 +123,7 @@ def affine_quantize_dequantize(
             real_code, back = real_code - np.asarray(zero_point_shift, t), o + np.asarray(zero_point_shift, t)
         q = np.rint(real_code) - o
         q = np.where(q < qmin, qmin, np.where(q > qmax, qmax, q))
-        reals: Array = ((q + back) * s).astype(x.dtype)
-    return reals
+        return cast_once((q + back) * s, x.dtype)
 
 
 AIMET = Profile(
@@ -281,7 +281,12 @@ def quantize_2_42(
     return quantize(*given, num_steps=num_steps, qmin=qmin, qmax=qmax)
 
 
-@formula("aimet.quantize_dequantize@2.42", equation=_EQUATION, basis=_BASIS, source="aimet-torch 2.42, measured")
+@formula(
+    "aimet.quantize_dequantize@2.42",
+    equation=_EQUATION,
+    basis=AsComputed(dtype="the working dtype; from float64 by way of float32"),
+    source="aimet-torch 2.42, measured",
+)
 def quantize_dequantize_2_42(
     tensor: Array,
     scale: Array,
@@ -295,11 +300,20 @@ def quantize_dequantize_2_42(
     qmax: int | None = None,
     zero_point_shift: float = 0.0,
 ) -> Array:
-    """``quantize_dequantize``; ``num_steps`` alone is a KeyError, a float ``bitwidth`` unsigned an AttributeError."""
+    """``quantize_dequantize``; ``num_steps`` alone is a KeyError, a float ``bitwidth`` unsigned an AttributeError.
+
+    A float64 result for a 16-bit tensor is rounded twice, to float32 first.
+    """
     _refuse_overload(bitwidth, num_steps, qmin, signed)
-    given = (tensor, scale, offset, bitwidth, bool(signed), block_size)
-    shift = zero_point_shift
-    return quantize_dequantize(*given, num_steps=num_steps, qmin=qmin, qmax=qmax, zero_point_shift=shift)
+    given = (scale, offset, bitwidth, bool(signed), block_size)
+    ends: dict[str, Any] = {"num_steps": num_steps, "qmin": qmin, "qmax": qmax, "zero_point_shift": zero_point_shift}
+    found = quantize_dequantize(tensor, *given, **ends)
+    grid = _grid(bitwidth, num_steps, qmin, qmax, bool(signed))
+    if internal_dtype(tensor.dtype, grid) != np.float64:
+        return found
+    with np.errstate(all="ignore"):
+        wide = quantize_dequantize(tensor.astype(np.float64), *given, **ends)
+        return wide if tensor.dtype == np.float64 else wide.astype(np.float32).astype(tensor.dtype)
 
 
 @formula(

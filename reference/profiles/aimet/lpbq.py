@@ -5,7 +5,7 @@ import numpy as np
 from halfeven.reference.blocks import Array, Shape
 from halfeven.reference.catalogue import AsComputed, formula
 
-__all__ = ["lpbq_scale"]
+__all__ = ["lpbq_scale", "lpbq_scaled", "lpbq_scaled_2_42"]
 
 
 @formula(
@@ -51,12 +51,66 @@ def lpbq_scale(
     largest = raw.reshape(groups).max(axis=tuple(range(1, len(groups), 2)))
     k_max = np.float32(2 ** (decompressed_bw - bitwidth))
     per_channel = largest / k_max
-    shared = per_channel
-    for axis, size in enumerate(grouping):
-        shared = np.repeat(shared, size, axis)
+    shared = _shared(per_channel, grouping)
     k = np.rint(raw / shared)
     k = np.where(k < 1, np.float32(1), np.where(k > k_max, k_max, k))
     return {"scale": k * shared, "per_channel_scale": per_channel, "per_block_int_scale": k}
+
+
+@formula(
+    "aimet.lpbq_scaled",
+    equation=r"c' = |f| c,\quad k' = k,\quad s' = k' c'",
+    basis=AsComputed(dtype="float32"),
+    source="GroupedBlockQuantizeDequantize: a scale is its integer times that of its group; a product of a tensor",
+)
+def lpbq_scaled(
+    min: Array,  # noqa: A002 - the document's names
+    max: Array,  # noqa: A002
+    bitwidth: int,
+    decompressed_bw: int,
+    factor: float,
+    block_grouping: tuple[int, ...] | None = None,
+) -> dict[str, Array]:
+    """The scales of the encoding of what a grouped quantizer returned, times ``factor``, a number above zero.
+
+    The rest as in ``lpbq_scale``.
+    """
+    found = lpbq_scale(min, max, bitwidth, decompressed_bw, block_grouping)
+    per_channel, k = found["per_channel_scale"] * np.float32(factor), found["per_block_int_scale"]
+    return {
+        "scale": k * _shared(per_channel, _concrete(min.shape, block_grouping)),
+        "per_channel_scale": per_channel,
+        "per_block_int_scale": k,
+    }
+
+
+@formula(
+    "aimet.lpbq_scaled@2.42",
+    equation=r"c' = c,\quad s' = |f| s,\quad k' = \mathrm{clamp}(\lceil s' / c \rfloor, 1, K)",
+    basis=AsComputed(dtype="float32"),
+    source="aimet-torch 2.42, measured",
+)
+def lpbq_scaled_2_42(
+    min: Array,  # noqa: A002
+    max: Array,  # noqa: A002
+    bitwidth: int,
+    decompressed_bw: int,
+    factor: float,
+    block_grouping: tuple[int, ...] | None = None,
+) -> dict[str, Array]:
+    """``lpbq_scaled``, but the scales of groups stay, and the integers are found anew beside them."""
+    found = lpbq_scale(min, max, bitwidth, decompressed_bw, block_grouping)
+    per_channel, scale = found["per_channel_scale"], found["scale"] * np.float32(factor)
+    shared, k_max = _shared(per_channel, _concrete(min.shape, block_grouping)), 2 ** (decompressed_bw - bitwidth)
+    k = np.clip(np.rint(scale / shared), np.float32(1), np.float32(k_max))
+    return {"scale": scale, "per_channel_scale": per_channel, "per_block_int_scale": k}
+
+
+def _shared(per_channel: Array, grouping: Shape) -> Array:
+    """One entry per block."""
+    for axis, size in enumerate(grouping):
+        per_channel = np.repeat(per_channel, size, axis)
+    return per_channel
 
 
 def _concrete(shape: Shape, block_grouping: tuple[int, ...] | None) -> Shape:

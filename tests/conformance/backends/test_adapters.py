@@ -114,6 +114,7 @@ EVERY = ("tensor", "channel", "token", "group", "block")
 CLAIMS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     "halfeven": (ALL_THREE, EVERY),
     "halfeven.integer": (ALL_THREE, EVERY),
+    "halfeven.aimet": (ALL_THREE, EVERY),
     "torch.fake_quantize_per_tensor_affine": (("fake_quantize",), ("tensor",)),
     "torch.fake_quantize_per_channel_affine": (("fake_quantize",), ("channel",)),
     "torch.quantize_per_tensor": (Q_DQ, ("tensor",)),

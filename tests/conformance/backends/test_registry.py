@@ -64,7 +64,7 @@ def test_groups_hold_registered_names_only() -> None:
     assert all(name in REGISTRY for group in GROUPS.values() for name in group)
     assert "torchao" not in GROUPS["torch"]
     assert len(GROUPS["torch"]) == 11
-    assert set(GROUPS["default"]) == {"halfeven", "halfeven.integer", *GROUPS["torch"]}
+    assert set(GROUPS["default"]) == {"halfeven", "halfeven.integer", "halfeven.aimet", *GROUPS["torch"]}
     assert set(GROUPS["aimet"]) == {"aimet.functional", "aimet.frozen"}
 
 
