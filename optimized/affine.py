@@ -77,7 +77,7 @@ def quantize(
     arguments.check_grid(qmin, qmax)
     s, z, blocks = _parameters(x, scale, zero_point, block_size)
     if out is not None:
-        _check_out(out, dtype or x.dtype, x, s, z)
+        _check_out(out, dtype or x.dtype, x)
     try:
         return operators.quantize(x, s, z, qmin, qmax, block_size=blocks, dtype=dtype, out=out)
     except _REFUSED:
@@ -118,7 +118,7 @@ def dequantize(
     arguments.check_codes(q)
     s, z, blocks = _parameters(q, scale, zero_point, block_size)
     if out is not None:
-        _check_out(out, arguments.reals_dtype(q.dtype, s.dtype, dtype), q, s, z)
+        _check_out(out, arguments.reals_dtype(q.dtype, s.dtype, dtype), q)
     try:
         return operators.dequantize(q, s, z, block_size=blocks, dtype=dtype, out=out)
     except _REFUSED:
@@ -161,7 +161,7 @@ def quantize_dequantize(
     arguments.check_grid(qmin, qmax)
     s, z, blocks = _parameters(x, scale, zero_point, block_size)
     if out is not None:
-        _check_out(out, x.dtype, x, s, z)
+        _check_out(out, x.dtype, x)
     try:
         return operators.quantize_dequantize(x, s, z, qmin, qmax, block_size=blocks, out=out)
     except _REFUSED:
@@ -189,14 +189,6 @@ def _parameters(
     return s, z, None
 
 
-def _check_out(out: Tensor, dtype: torch.dtype, x: Tensor, scale: Tensor, zero_point: Tensor | None) -> None:
+def _check_out(out: Tensor, dtype: torch.dtype, x: Tensor) -> None:
     if not isinstance(out, Tensor) or out.dtype != dtype:
         memory.check_out(out, dtype, {"x": x})
-    if torch.is_grad_enabled() and (
-        x.requires_grad
-        or scale.requires_grad
-        or out.requires_grad
-        or (zero_point is not None and zero_point.requires_grad)
-    ):
-        msg = "out is not accepted where a gradient is wanted: give None, or call under torch.no_grad()"
-        raise RuntimeError(msg)

@@ -51,7 +51,11 @@ def quantize(
         if _traced(x, scale, zero_point):
             return _differentiable("quantize", x, scale, zero_point, qmin, qmax, block_size, dtype, offset)
         out = torch.empty_like(x, dtype=dtype)
+        OPS.quantize_out.default(x, scale, zero_point, qmin, qmax, block_size, offset, out)
+        return out
+    _check_written(out, x, scale, zero_point)
     OPS.quantize_out.default(x, scale, zero_point, qmin, qmax, block_size, offset, out)
+    _written(out)
     return out
 
 
@@ -74,7 +78,11 @@ def dequantize(
         if _traced(q, scale, zero_point):
             return _differentiable("dequantize", q, scale, zero_point, block_size, dtype, compute, offset)
         out = torch.empty_like(q, dtype=dtype or (q.dtype if q.dtype.is_floating_point else scale.dtype))
+        OPS.dequantize_out.default(q, scale, zero_point, block_size, compute, offset, out)
+        return out
+    _check_written(out, q, scale, zero_point)
     OPS.dequantize_out.default(q, scale, zero_point, block_size, compute, offset, out)
+    _written(out)
     return out
 
 
@@ -95,8 +103,33 @@ def quantize_dequantize(
         if _traced(x, scale, zero_point):
             return _differentiable("quantize_dequantize", x, scale, zero_point, qmin, qmax, block_size, shift, offset)
         out = torch.empty_like(x)
+        OPS.quantize_dequantize_out.default(x, scale, zero_point, qmin, qmax, block_size, shift, offset, out)
+        return out
+    _check_written(out, x, scale, zero_point)
     OPS.quantize_dequantize_out.default(x, scale, zero_point, qmin, qmax, block_size, shift, offset, out)
+    _written(out)
     return out
+
+
+def _check_written(out: Tensor, x: Tensor, scale: Tensor, zero_point: Tensor | None) -> None:
+    """Refuse an ``out`` where a gradient is wanted, or whose memory holds other signs than it shows."""
+    if torch.is_grad_enabled() and (
+        x.requires_grad
+        or scale.requires_grad
+        or out.requires_grad
+        or (zero_point is not None and zero_point.requires_grad)
+    ):
+        msg = "out is not accepted where a gradient is wanted: give None, or call under torch.no_grad()"
+        raise RuntimeError(msg)
+    if not torch.compiler.is_compiling() and out.is_neg():
+        msg = "out with the negative bit is not accepted: give out.resolve_neg()"
+        raise RuntimeError(msg)
+
+
+def _written(out: Tensor) -> None:
+    """Let autograd and whoever remembers what ``out`` held know; a compiled function does it by itself."""
+    if not torch.compiler.is_compiling():
+        torch.autograd.graph.increment_version(out)
 
 
 def _traced(x: Tensor, scale: Tensor, zero_point: Tensor | None) -> bool:

@@ -57,7 +57,8 @@ inline uint16_t narrow_bf16(float v) {
 inline float round_bf16(float v) {
   const uint32_t u = bits_of(v);
   const uint32_t rounded = (u + 0x7fff + (u >> 16 & 1)) & 0xffff0000;
-  return float_of((u & 0x7fffffff) > 0x7f800000 ? u : rounded);
+  // A NaN keeps no bits below: what narrows it later may add to them.
+  return float_of((u & 0x7fffffff) > 0x7f800000 ? (u | 0x400000) & 0xffff0000 : rounded);
 }
 
 inline float widen_f16(uint16_t h) {
@@ -87,10 +88,10 @@ inline float round_f16(float v) {
   return float_of((finite >= 0x47800000 ? infinite : finite) | sign);
 }
 
-// A double on its way to 16 bits, which is to round it once: where float does not hold it, the odd one of its two
-// neighbours. That one is on no tie of a narrower dtype, and on the side of it that v is on.
-inline float halfway(float v) { return v; }
-inline float halfway(double v) {
+// A double on its way to 16 bits, rounded to odd so that it is rounded once in effect: where float does not hold it,
+// the odd one of its two neighbours. That one is on no tie of a narrower dtype, and on the side of it that v is on.
+inline float round_to_odd(float v) { return v; }
+inline float round_to_odd(double v) {
   const float near = static_cast<float>(v);
   const uint32_t u = bits_of(near);
   const bool inexact = static_cast<double>(near) != v && v == v;
@@ -139,7 +140,7 @@ struct Stored<Dtype::F16> {
   }
   template <class C>
   static uint16_t store(C v) {
-    return narrow_f16(halfway(v));
+    return narrow_f16(round_to_odd(v));
   }
 };
 template <>
@@ -151,7 +152,7 @@ struct Stored<Dtype::BF16> {
   }
   template <class C>
   static uint16_t store(C v) {
-    return narrow_bf16(halfway(v));
+    return narrow_bf16(round_to_odd(v));
   }
 };
 

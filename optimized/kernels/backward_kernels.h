@@ -210,7 +210,7 @@ void save_sums(const double* from, char* to, int64_t n) {
     else if constexpr (T == Dtype::F32)
       out[i] = Stored<D>::store(static_cast<float>(from[i]));
     else
-      out[i] = Stored<D>::store(Working<T>::round(halfway(from[i])));
+      out[i] = Stored<D>::store(Working<T>::round(round_to_odd(from[i])));
   }
 }
 

@@ -7,7 +7,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from halfeven.optimized import affine, library
+from halfeven.optimized import affine, kernels, library, operators
 
 OPS = torch.ops.halfeven
 # Finite: a code of an infinity has a gradient of NaN by the scale, which opcheck takes for a difference.
@@ -145,3 +145,42 @@ def test_forward_mode_is_refused() -> None:
 def test_a_meta_tensor_among_others_is_refused() -> None:
     with pytest.raises(RuntimeError, match="tensors on cpu, meta are not accepted"):
         OPS.quantize_out.default(X, S[0].to("meta"), None, *GRID, None, False, torch.empty(2, 4))
+
+
+def test_writing_is_seen_by_autograd() -> None:
+    x = torch.tensor([1.3], requires_grad=True)
+    b = x * x
+    loss = (b * b).sum()
+    with torch.no_grad():
+        affine.quantize_dequantize(b, 0.1, 0, qmin=-8, qmax=7, out=b)
+    with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+        loss.backward()
+    with pytest.raises(RuntimeError, match="out is not accepted where a gradient is wanted"):
+        operators.quantize(X, S[0], None, *GRID, out=torch.zeros(2, 4, requires_grad=True))
+    with pytest.raises(RuntimeError, match="negative bit"):
+        operators.quantize(X[0], S[0], None, *GRID, out=torch.zeros(4, dtype=torch.complex64).conj().imag)
+
+
+def test_nan_scales_of_any_payload_give_nan() -> None:
+    scales = torch.tensor([0x7FFF8000, 0x7FFFFFFF, -1, 0x7FC00000], dtype=torch.int32).view(torch.float32)
+    codes = torch.ones(64, dtype=torch.uint8)
+    for isa in kernels.available() or ("torch",):
+        if kernels.available():
+            kernels.choose(isa)
+        for dtype in (torch.bfloat16, torch.float16, torch.float32, torch.float64):
+            for scale in scales:
+                assert affine.dequantize(codes, scale, 0, dtype=dtype).isnan().all(), (isa, dtype)
+                assert affine.quantize_dequantize(codes.to(dtype), scale, 0, qmin=-8, qmax=7).isnan().all()
+
+
+def test_out_in_a_compiled_function_and_in_inference_mode() -> None:
+    def function(x: Tensor, out: Tensor) -> Tensor:
+        affine.quantize(x * 2, 0.5, 3, qmin=-8, qmax=7, out=out)
+        return out + 1
+
+    compiled = torch.compile(function, fullgraph=True, backend="aot_eager")
+    mine, other = torch.empty(2, 4), torch.empty(2, 4)
+    assert same(compiled(X, mine), function(X, other))
+    assert same(mine, other)
+    with torch.inference_mode():
+        assert same(affine.quantize(X * 2, 0.5, 3, qmin=-8, qmax=7, out=torch.empty(2, 4)), other)
