@@ -1,9 +1,8 @@
 """Integer affine quantization, x̂ = (q + offset)·scale: functions, encodings and quantizers."""
 
-from halfeven.optimized.aimet.affine.backends import get_backend, set_backend
-from halfeven.optimized.aimet.affine.encoding import AffineEncoding
+from halfeven.optimized.aimet.affine.backends import get_backend, set_backend, torch_builtins, utils
+from halfeven.optimized.aimet.affine.encoding import AffineEncoding, GroupedBlockEncoding, VectorEncoding
 from halfeven.optimized.aimet.affine.functional import dequantize, quantize, quantize_dequantize
-from halfeven.optimized.aimet.affine.grouped import GroupedBlockEncoding
 from halfeven.optimized.aimet.affine.quantizer import (
     AffineQuantizerBase,
     Dequantize,
@@ -13,7 +12,6 @@ from halfeven.optimized.aimet.affine.quantizer import (
     QuantizeDequantize,
     ScaleOffsetQuantizer,
 )
-from halfeven.optimized.aimet.affine.vector import VectorEncoding
 
 __all__ = [
     "AffineEncoding",
@@ -31,4 +29,6 @@ __all__ = [
     "quantize",
     "quantize_dequantize",
     "set_backend",
+    "torch_builtins",
+    "utils",
 ]

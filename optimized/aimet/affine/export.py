@@ -15,7 +15,7 @@ from torch import Tensor
 from halfeven.optimized.aimet.affine.grid import dtype_bits, ends
 
 if TYPE_CHECKING:
-    from halfeven.optimized.aimet.affine.encoding import AffineEncoding
+    from halfeven.optimized.aimet.affine.affine_encoding import AffineEncoding
 
 __all__ = ["affine", "read_affine"]
 

@@ -25,7 +25,7 @@ import torch
 from torch import Tensor
 
 from halfeven.optimized import operators
-from halfeven.optimized.aimet.affine.grid import read_grid
+from halfeven.optimized.aimet.affine.grid import read_grid, second_is_end
 from halfeven.optimized.aimet.blocks import block_shape, exact_blocks
 from halfeven.optimized.arguments import codes_dtype, compute_dtype
 
@@ -234,8 +234,7 @@ def _aligned(
 
 def _read(args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[int, int, Blocks, float]:
     """The ends of the grid, the block size and the shift that the arguments after the offset give."""
-    second_is_end = len(args) > 1 and args[1] is not None and not isinstance(args[1], bool)
-    names = _ENDS if second_is_end or "qmax" in kwargs else _BITS
+    names = _ENDS if second_is_end(args, kwargs) else _BITS
     given = dict(zip(names, args, strict=False)) | kwargs
     if len(given) < len(args) + len(kwargs) or not given.keys() <= _NAMES:
         said = f"{len(args)} arguments after offset and the keywords {', '.join(kwargs) or 'none'}"

@@ -3,7 +3,7 @@
 import operator
 from typing import Any
 
-__all__ = ["Grid", "dtype_bits", "ends", "read_grid"]
+__all__ = ["Grid", "dtype_bits", "ends", "integer", "read_grid", "second_is_end", "shift_of"]
 
 
 def ends(num_steps: int, signed: bool) -> tuple[int, int]:
@@ -28,21 +28,39 @@ def read_grid(
         RuntimeError: a negative width or number of steps, or ``qmin`` above ``qmax``.
     """
     if qmin is not None and qmax is not None and bitwidth is None and num_steps is None:
-        low, high = _int("qmin", qmin), _int("qmax", qmax)
+        low, high = integer("qmin", qmin), integer("qmax", qmax)
     elif qmin is not None or qmax is not None or (bitwidth is None) == (num_steps is None):
         said = _listed(bitwidth=bitwidth, num_steps=num_steps, qmin=qmin, qmax=qmax)
         msg = f"{said} is not accepted: give an int bitwidth, an int num_steps, or ints qmin and qmax"
         raise TypeError(msg)
     elif num_steps is not None:
-        low, high = ends(_int("num_steps", num_steps), bool(signed))
+        low, high = ends(integer("num_steps", num_steps), bool(signed))
     else:
-        width = _int("bitwidth", bitwidth)
+        width = integer("bitwidth", bitwidth)
         low, high = ends(2**width - 1, bool(signed)) if width >= 0 else (0, -1)
     if low > high:
         said = _listed(bitwidth=bitwidth, num_steps=num_steps, qmin=qmin, qmax=qmax)
         msg = f"{said} is not accepted: give a width or number of steps of 0 or more, or qmin <= qmax"
         raise RuntimeError(msg)
     return low, high
+
+
+def second_is_end(args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
+    """Whether arguments are of the overload with ``qmin`` and ``qmax``: by name, or a second one that is no bool."""
+    return "qmax" in kwargs or (len(args) > 1 and args[1] is not None and not isinstance(args[1], bool))
+
+
+def shift_of(zero_point_shift: Any) -> float:
+    """0.0 or 0.5.
+
+    Raises:
+        ValueError: it is neither, nor None.
+    """
+    shift = float(zero_point_shift or 0.0)
+    if shift not in {0.0, 0.5}:
+        msg = f"zero_point_shift={zero_point_shift} is not accepted: give 0.0 or 0.5"
+        raise ValueError(msg)
+    return shift
 
 
 def dtype_bits(qmin: int, qmax: int) -> int:
@@ -87,7 +105,8 @@ class Grid:
     @bitwidth.setter
     def bitwidth(self, bitwidth: float) -> None:
         """Take as many bits, signed as before."""
-        width = int(bitwidth) if isinstance(bitwidth, float) and bitwidth.is_integer() else _int("bitwidth", bitwidth)
+        whole = isinstance(bitwidth, float) and bitwidth.is_integer()
+        width = integer("bitwidth", int(bitwidth) if whole else bitwidth)
         if width < 1:
             msg = f"bitwidth={width} is not accepted: give 1 or more"
             raise ValueError(msg)
@@ -122,7 +141,12 @@ class Grid:
         )
 
 
-def _int(name: str, value: Any) -> int:
+def integer(name: str, value: Any) -> int:
+    """``value`` as an int.
+
+    Raises:
+        TypeError: it is none, or a bool.
+    """
     if type(value) is int:
         return value
     if not isinstance(value, bool):

@@ -6,7 +6,7 @@ from typing import Any, Self
 import torch
 from torch import Tensor
 
-from halfeven.optimized.aimet.affine.encoding import AffineEncoding
+from halfeven.optimized.aimet.affine.affine_encoding import AffineEncoding
 from halfeven.optimized.aimet.affine.functional import quantize
 from halfeven.optimized.aimet.blocks import exact_blocks
 

@@ -39,6 +39,11 @@ class ScaleOffsetQuantizer(Protocol):
 class RangeParameters(Grid, QuantizerBase):
     """A quantizer's grid, and the parameters from which its scale and offset follow.
 
+    To change the kind of parameters keeps scale and offset, to the bit, where the other kind has such values.
+
+    Upstream: scale and offset go through the minimum and the maximum, which changes some in the last place, and an
+    offset that the grid's limits stopped is not stopped any more.
+
     Attributes:
         shape: of the parameters, and of scale and offset.
         zero_point_shift: what moves every real of the grid, in codes: 0.0 or 0.5.

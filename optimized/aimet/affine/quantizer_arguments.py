@@ -1,7 +1,6 @@
 """What a quantizer is made of: its arguments by name, which encodings it can have, and what they fit."""
 
 import copy
-import operator
 from collections.abc import Sequence
 from typing import Any
 
@@ -10,9 +9,9 @@ from torch import Tensor
 
 from halfeven.optimized.aimet.affine import range as ranges
 from halfeven.optimized.aimet.affine.encoding import AffineEncoding
-from halfeven.optimized.aimet.affine.grid import ends
+from halfeven.optimized.aimet.affine.grid import ends, integer, second_is_end
 
-__all__ = ["blocks_of", "check_expands", "check_reachable", "grid_of", "named", "shift_of", "with_shared_blocks"]
+__all__ = ["blocks_of", "check_reachable", "grid_of", "named", "with_shared_blocks"]
 
 _OPTIONS = ("encoding_analyzer", "block_size", "zero_point_shift")
 _ENDS = ("qmin", "qmax", "symmetric", *_OPTIONS)
@@ -25,8 +24,7 @@ def named(args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any]:
     Raises:
         TypeError: too many, too few, an unknown one or one given twice.
     """
-    second_is_end = len(args) > 1 and args[1] is not None and not isinstance(args[1], bool)
-    names = _ENDS if second_is_end or "qmax" in kwargs else _BITS
+    names = _ENDS if second_is_end(args, kwargs) else _BITS
     positions = dict(zip(names, args, strict=False))
     given = positions | kwargs
     needed = names[: -len(_OPTIONS)]
@@ -47,12 +45,12 @@ def grid_of(given: dict[str, Any]) -> tuple[int, int]:
         ValueError: there is no step between the ends, or a bitwidth below 1.
     """
     if "bitwidth" in given:
-        bitwidth = _int("bitwidth", given["bitwidth"])
+        bitwidth = integer("bitwidth", given["bitwidth"])
         if bitwidth < 1:
             msg = f"bitwidth={bitwidth} is not accepted: give 1 or more"
             raise ValueError(msg)
         return ends(2**bitwidth - 1, bool(given["symmetric"]))
-    qmin, qmax = _int("qmin", given["qmin"]), _int("qmax", given["qmax"])
+    qmin, qmax = integer("qmin", given["qmin"]), integer("qmax", given["qmax"])
     if qmin >= qmax:
         msg = f"qmin={qmin}, qmax={qmax} is not accepted: give qmin below qmax"
         raise ValueError(msg)
@@ -65,32 +63,7 @@ def blocks_of(block_size: Any) -> tuple[int, ...] | None:
     Raises:
         TypeError: an entry is no int.
     """
-    return None if block_size is None else tuple(_int("block_size", b) for b in block_size) or None
-
-
-def shift_of(zero_point_shift: Any) -> float:
-    """0.0 or 0.5.
-
-    Raises:
-        ValueError: it is neither, nor None.
-    """
-    shift = float(zero_point_shift or 0.0)
-    if shift not in {0.0, 0.5}:
-        msg = f"zero_point_shift={zero_point_shift} is not accepted: give 0.0 or 0.5"
-        raise ValueError(msg)
-    return shift
-
-
-def check_expands(own: tuple[int, ...], shape: tuple[int, ...]) -> None:
-    """Refuse an analyzer of shape ``own`` for a quantizer of ``shape``.
-
-    Raises:
-        RuntimeError: ``own`` does not expand to ``shape``.
-    """
-    pairs = zip(reversed(own), reversed(shape), strict=False)
-    if len(own) > len(shape) or any(n not in {1, m} for n, m in pairs):
-        msg = f"encoding_analyzer of shape {own} is not accepted: it does not expand to shape={shape}"
-        raise RuntimeError(msg)
+    return None if block_size is None else tuple(integer("block_size", b) for b in block_size) or None
 
 
 def check_reachable(scale: Tensor, offset: Tensor, qmin: int, qmax: int, symmetric: bool) -> None:
@@ -123,13 +96,3 @@ def with_shared_blocks(encoding: AffineEncoding, shape: Sequence[int]) -> Affine
     fitted = copy.copy(encoding)
     fitted.block_size = shared
     return fitted
-
-
-def _int(name: str, value: Any) -> int:
-    if not isinstance(value, bool):
-        try:
-            return operator.index(value)
-        except TypeError:
-            pass
-    msg = f"{name}={value!r} is not accepted: give an int"
-    raise TypeError(msg)

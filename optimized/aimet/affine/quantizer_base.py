@@ -10,16 +10,16 @@ from torch import Tensor, nn
 from halfeven.optimized.aimet.affine import range as ranges
 from halfeven.optimized.aimet.affine.calibration import observing
 from halfeven.optimized.aimet.affine.encoding import AffineEncoding
+from halfeven.optimized.aimet.affine.grid import shift_of
 from halfeven.optimized.aimet.affine.parameters import RangeParameters
 from halfeven.optimized.aimet.affine.quantizer_arguments import (
     blocks_of,
-    check_expands,
     check_reachable,
     grid_of,
     named,
-    shift_of,
     with_shared_blocks,
 )
+from halfeven.optimized.aimet.base.calibration import check_expands
 from halfeven.optimized.aimet.encoding_analyzer import EncodingAnalyzer, MinMaxEncodingAnalyzer
 
 __all__ = ["AffineQuantizerBase"]
@@ -40,6 +40,9 @@ class AffineQuantizerBase(RangeParameters):
         encoding_analyzer: what finds a range from inputs; by default their least and greatest value.
         block_size: elements per block, one entry per entry of ``shape``; -1 for as many as share evenly.
         zero_point_shift: 0.0 or 0.5 codes, which move every real of the grid.
+
+    Upstream: float bitwidths and ends make grids of floats; of an argument that is given twice the latter counts, of
+    ``bitwidth`` and ends together the ends, and arguments beyond the last are dropped.
 
     Raises:
         TypeError: arguments of neither kind; no int where one is needed.
@@ -177,6 +180,9 @@ class AffineQuantizerBase(RangeParameters):
 
         Scale and offset of a batch are derived as those of the quantizer are, so that one batch alone is quantized
         inside the context as after it. After an error, or without an element, the quantizer is what it was.
+
+        Upstream: inside, the least scale and the limits of the offset are those of the analyzer alone: one that gives
+        less, or a range without zero, quantizes the batch otherwise than after it.
         """
         with observing(self):
             yield

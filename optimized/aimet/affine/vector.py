@@ -4,7 +4,7 @@ from typing import Any
 
 from torch import Tensor
 
-from halfeven.optimized.aimet.affine.encoding import AffineEncoding
+from halfeven.optimized.aimet.affine.affine_encoding import AffineEncoding
 
 __all__ = ["VectorEncoding"]
 

@@ -20,6 +20,9 @@ class QuantizerBase(abc.ABC, nn.Module):
     A parameter has a value once it was replaced or changed in place, or set by a function of the quantizer. Moving,
     casting, copying and pickling change nothing of that, and ``state_dict`` keeps it under ``_extra_state``.
 
+    Upstream: a placeholder counts as a value where it was moved to the meta device, and then ``to_empty`` makes it
+    memory as it is; or where ``torch.__future__`` has it that casts make new parameters.
+
     Attributes:
         encoding_analyzer: what finds a range from inputs.
     """

@@ -7,10 +7,10 @@ from torch import Tensor
 
 from halfeven.optimized.aimet.encoding_analyzer import base
 from halfeven.optimized.aimet.encoding_analyzer.histogram import (
+    Histogram,
     HistogramAnalyzer,
     HistogramObserver,
     Histograms,
-    _Histogram,
 )
 
 __all__ = ["PercentileEncodingAnalyzer"]
@@ -60,7 +60,7 @@ class PercentileEncodingAnalyzer(HistogramAnalyzer):
 
     @torch.no_grad()
     def compute_encodings_from_stats(
-        self, stats: Sequence[_Histogram], num_steps: int, is_symmetric: bool
+        self, stats: Sequence[Histogram], num_steps: int, is_symmetric: bool
     ) -> tuple[Tensor, Tensor]:
         """See ``compute_encodings``."""
         base.check_steps(num_steps)

@@ -10,10 +10,10 @@ from torch import Tensor
 from halfeven.optimized.aimet.affine.range import min_scale
 from halfeven.optimized.aimet.encoding_analyzer import base
 from halfeven.optimized.aimet.encoding_analyzer.histogram import (
+    Histogram,
     HistogramAnalyzer,
     HistogramObserver,
     Histograms,
-    _Histogram,
     check_growth_limit,
 )
 
@@ -83,7 +83,7 @@ class SqnrEncodingAnalyzer(HistogramAnalyzer):
 
     @torch.no_grad()
     def compute_encodings_from_stats(
-        self, stats: Sequence[_Histogram], num_steps: int, is_symmetric: bool
+        self, stats: Sequence[Histogram], num_steps: int, is_symmetric: bool
     ) -> tuple[Tensor, Tensor]:
         """See ``compute_encodings``."""
         seen = Histograms.of(stats)

@@ -1,24 +1,18 @@
 """The float quantizer: a cast to a narrow float format and back, with scales that follow from the largest magnitude."""
 
-import functools
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, Self
 
 import torch
 from torch import Tensor
 
-from halfeven.optimized.aimet.affine.functional import plain
-from halfeven.optimized.aimet.base.quantizer import QuantizerBase
-from halfeven.optimized.aimet.encoding_analyzer import (
-    EncodingAnalyzer,
-    MinMaxEncodingAnalyzer,
-    StatisticsNotFoundError,
-    flag_extreme_min_max,
-)
+from halfeven.optimized.aimet.base.calibration import check_expands, observing
+from halfeven.optimized.aimet.encoding_analyzer import EncodingAnalyzer, MinMaxEncodingAnalyzer
 from halfeven.optimized.aimet.float import cast
 from halfeven.optimized.aimet.float.encoding import FloatEncoding
-from halfeven.optimized.aimet.float.formats import BFLOAT16, FLOAT16, FloatFormat
+from halfeven.optimized.aimet.float.formats import FLOAT16, FloatFormat
+from halfeven.optimized.aimet.float.parameters import FormatParameters
 from halfeven.optimized.aimet.tensor import DequantizedTensor
 
 __all__ = ["FloatQuantizeDequantize", "QuantizeDequantize"]
@@ -26,7 +20,7 @@ __all__ = ["FloatQuantizeDequantize", "QuantizeDequantize"]
 _CALIBRATED_BELOW = 16  # bits
 
 
-class FloatQuantizeDequantize(QuantizerBase):
+class FloatQuantizeDequantize(FormatParameters):
     """An input as numbers of a float format times a scale, as a ``DequantizedTensor`` of the input's dtype.
 
     cast(x / scale)·scale: the nearest number of the format, ties to even, at most its largest; NaN stays. The scale is
@@ -60,8 +54,6 @@ class FloatQuantizeDequantize(QuantizerBase):
     ``finite`` formats have infinities and that ``unsigned_zero`` is True if left out: its code does as here.
     """
 
-    maxval: Tensor
-
     def __init__(
         self,
         exponent_bits: int | None = None,
@@ -80,49 +72,16 @@ class FloatQuantizeDequantize(QuantizerBase):
         self._scaled_for = self._finfo  # whose largest number stands for a scale of 1
         if shape is None:
             shape = encoding_analyzer.observer.shape if encoding_analyzer else ()
-        self.shape: tuple[int, ...] = (shape,) if isinstance(shape, int) else tuple(int(n) for n in shape)
+        self.shape = (shape,) if isinstance(shape, int) else tuple(int(n) for n in shape)
         self.block_size = tuple(int(b) for b in block_size or ()) or None
         if encoding_analyzer is None and self.bitwidth < _CALIBRATED_BELOW:
             encoding_analyzer = MinMaxEncodingAnalyzer(self.shape, self.block_size)
         self.encoding_analyzer = encoding_analyzer
         if encoding_analyzer is not None:
-            _check_expands(tuple(encoding_analyzer.observer.shape), self.shape)
+            check_expands(tuple(encoding_analyzer.observer.shape), self.shape)
         self._batch: Tensor | None = None
         self.register_buffer("maxval", torch.full(self.shape, self._finfo.max, dtype=self._finfo.holder))
         self._is_overwrite_allowed["maxval"] = True
-
-    @property
-    def exponent_bits(self) -> int:
-        """The width of the exponent."""
-        return self._finfo.exponent_bits
-
-    @exponent_bits.setter
-    def exponent_bits(self, exponent_bits: int) -> None:
-        """Keep scales of 1, and ``maxval`` where it was given a value."""
-        self._set_format(self._finfo._replace(exponent_bits=exponent_bits))
-
-    @property
-    def mantissa_bits(self) -> int:
-        """The width of the mantissa."""
-        return self._finfo.mantissa_bits
-
-    @mantissa_bits.setter
-    def mantissa_bits(self, mantissa_bits: int) -> None:
-        """Keep scales of 1, and ``maxval`` where it was given a value."""
-        self._set_format(self._finfo._replace(mantissa_bits=mantissa_bits))
-
-    @property
-    def bitwidth(self) -> int:
-        """The width of a number in bits, that of its sign included."""
-        return self.exponent_bits + self.mantissa_bits + 1
-
-    def is_float16(self) -> bool:
-        """Whether the format is float16."""
-        return self._finfo == FLOAT16
-
-    def is_bfloat16(self) -> bool:
-        """Whether the format is bfloat16."""
-        return self._finfo == BFLOAT16
 
     def get_scale(self) -> Tensor:
         """|maxval| / largest number, float32, rounded once; 1 where ``maxval`` is that number in its own dtype."""
@@ -179,41 +138,25 @@ class FloatQuantizeDequantize(QuantizerBase):
 
         After an error, without an element, or without an analyzer, the quantizer is what it was.
         """
-        analyzer, original = self.encoding_analyzer, self.forward
-        if analyzer is None or not self.is_overwrite_allowed():
+        if self.encoding_analyzer is None or not self.is_overwrite_allowed():
             yield
             return
-        replaced = self.__dict__.get("forward")
         steps = 2**self.bitwidth - 1
+        with observing(self, steps, False, self._of_batch, self._of_all, integers=False):
+            yield
 
-        @functools.wraps(original)
-        def forward(input: Tensor) -> Any:  # noqa: A002 - the document's name
-            x = plain("input", input)
-            if not x.numel() or not x.is_floating_point():
-                return original(x)
-            stats = analyzer.update_stats(x)
-            self._batch = self._magnitude(*analyzer.compute_encodings_from_stats(stats, steps, is_symmetric=False))
-            try:
-                return original(x)
-            finally:
-                self._batch = None
-
-        analyzer.reset_stats()
-        self.__dict__["forward"] = forward
+    @contextmanager
+    def _of_batch(self, low: Tensor, high: Tensor) -> Iterator[None]:
+        """Apply the scale of a range instead of the quantizer's own."""
+        self._batch = self._magnitude(low, high)
         try:
             yield
         finally:
-            if replaced is None:
-                del self.__dict__["forward"]
-            else:
-                self.__dict__["forward"] = replaced
-        try:
-            low, high = analyzer.compute_encodings(steps, is_symmetric=False)
-        except StatisticsNotFoundError:
-            return
-        flag_extreme_min_max(low, high)
-        with torch.no_grad():
-            self.maxval.copy_(self._magnitude(low, high))
+            self._batch = None
+
+    @torch.no_grad()
+    def _of_all(self, low: Tensor, high: Tensor) -> None:
+        self.maxval.copy_(self._magnitude(low, high))
 
     def forward(self, input: Tensor) -> Tensor:  # noqa: A002 - the document's name
         """``input`` on the numbers of the format times the scale; integers come back as they are.
@@ -235,46 +178,6 @@ class FloatQuantizeDequantize(QuantizerBase):
         own = {"dtype": dtype} if dtype else self._finfo._asdict()
         said = own | {"shape": self.shape or None, "block_size": self.block_size}
         return ", ".join(f"{name}={value}" for name, value in said.items() if value is not None)
-
-    def get_extra_state(self) -> Any:
-        """The format and the blocks, tensors by name."""
-        state = super().get_extra_state()
-        if isinstance(state, dict):
-            own = self._finfo._asdict() | {"block_size": self.block_size or ()}
-            state |= {name: torch.tensor(value) for name, value in own.items()}
-        return state
-
-    def set_extra_state(self, state: Any) -> None:
-        """Take what ``get_extra_state`` gave, without changing it."""
-        super().set_extra_state(state)
-        given = state if isinstance(state, Mapping) else {}
-        e, m, finite, unsigned_zero = (given.get(name, value) for name, value in self._finfo._asdict().items())
-        self._finfo = self._scaled_for = FloatFormat(int(e), int(m), bool(finite), bool(unsigned_zero))
-        self.block_size = tuple(int(b) for b in given.get("block_size", self.block_size or ())) or None
-
-    def _load_from_state_dict(self, state_dict: Mapping[str, Any], prefix: str, *rest: Any) -> None:
-        """Take the shape of ``maxval``, too; where there is none, the scale is 1."""
-        name, missing = f"{prefix}maxval", rest[2]
-        value = state_dict.get(name)
-        if value is not None and (value.shape != self.maxval.shape or value.dtype == torch.float64):
-            wide = torch.promote_types(self.maxval.dtype, value.dtype) if value.dtype == torch.float64 else None
-            self.maxval = self.maxval.new_empty(value.shape, dtype=wide)
-        super()._load_from_state_dict(state_dict, prefix, *rest)
-        if value is None:
-            missing[:] = [key for key in missing if key != name]
-            self.maxval = cast.held(self._finfo.max, self.maxval).expand_as(self.maxval).clone()
-        self.shape = tuple(self.maxval.shape)
-
-    def _set_format(self, format_: FloatFormat) -> None:
-        self._finfo = format_
-        try:
-            format_.check()
-        except (RuntimeError, ValueError):
-            return  # on the way to one: forward refuses it
-        old, new = (cast.held(f.max, self.maxval) for f in (self._scaled_for, format_))
-        with torch.no_grad():
-            self.maxval = torch.where(self.maxval == old, new, self.maxval)
-        self._scaled_for = format_
 
     def _magnitude(self, low: Tensor, high: Tensor) -> Tensor:
         """The greater magnitude of a range, as ``maxval`` holds it."""
@@ -300,10 +203,3 @@ def _format(
         return FloatFormat(exponent_bits, mantissa_bits, bool(finite), bool(unsigned_zero))
     msg = f"dtype={dtype}, {bits} is not accepted: give dtype, or else both widths"
     raise ValueError(msg)
-
-
-def _check_expands(own: tuple[int, ...], shape: tuple[int, ...]) -> None:
-    pairs = zip(reversed(own), reversed(shape), strict=False)
-    if len(own) > len(shape) or any(n not in {1, m} for n, m in pairs):
-        msg = f"encoding_analyzer of shape {own} is not accepted: it does not expand to shape={shape}"
-        raise RuntimeError(msg)

@@ -2,9 +2,8 @@
 
 import torch
 
-from halfeven.optimized.aimet.affine.encoding import AffineEncoding
-from halfeven.optimized.aimet.affine.grouped import GroupedBlockEncoding
-from halfeven.optimized.aimet.affine.vector import VectorEncoding
+from halfeven.optimized.aimet.affine.encoding import AffineEncoding, GroupedBlockEncoding, VectorEncoding
+from halfeven.optimized.aimet.base.encoding import EncodingBase as EncodingBase  # upstream has it here, too
 from halfeven.optimized.aimet.tensor import rules  # noqa: F401 - which tells the types what operations do
 from halfeven.optimized.aimet.tensor.types import (
     DequantizedTensor,

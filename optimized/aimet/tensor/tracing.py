@@ -5,9 +5,12 @@ from typing import Any, TypeVar
 
 import torch
 
-__all__ = ["accept_subclasses", "eager", "shared"]
+__all__ = ["SUBCLASSES", "accept_subclasses", "eager", "shared"]
 
 F = TypeVar("F", bound=Callable[..., Any])
+
+SUBCLASSES: list[type[torch.Tensor]] = []
+"""The types of tensors with encodings."""
 
 
 def eager(function: F) -> F:
@@ -22,16 +25,17 @@ def eager(function: F) -> F:
 
 
 def accept_subclasses() -> bool:
-    """Let compiled functions be given tensors of a subclass; runs while one is traced that is.
+    """Let compiled functions be given tensors of ``SUBCLASSES``; runs while one is traced that is.
 
-    Before its first run, torch looks whether operators of others return memory of their inputs (2.13). That check
-    refuses every subclass of ``Tensor`` that it does not know, so it is switched off, for the process. It changes no
-    result.
+    At its first run, torch looks whether operators of others return memory of their inputs (2.13). That check refuses
+    every subclass of ``Tensor`` that is not on its list, so these are added to that list. It stays on, for them too.
     """
-    from torch._functorch import config  # noqa: PLC0415 - not needed otherwise
+    from torch._functorch._aot_autograd import runtime_wrappers  # noqa: PLC0415 - not needed otherwise
 
-    if getattr(config, "check_custom_op_aliasing", False):
-        config.check_custom_op_aliasing = False
+    names = vars(runtime_wrappers)
+    known = names.get("HANDLED_TYPES")
+    if known is not None:
+        names["HANDLED_TYPES"] = (*known, *(kind for kind in SUBCLASSES if kind not in known))
     return True
 
 

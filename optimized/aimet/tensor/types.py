@@ -54,6 +54,11 @@ class QuantizedTensorBase(Tensor):
     _encoding: EncodingBase | None
     _encoded_at: int  # the version of the values that the encoding belongs to
 
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        """Note the type for compiled functions."""
+        super().__init_subclass__(**kwargs)
+        tracing.SUBCLASSES.append(cls)
+
     def __new__(cls, *args: Any, encoding: EncodingBase | None = None, **kwargs: Any) -> Self:
         """A tensor of the data that ``torch.Tensor`` takes.
 
@@ -180,6 +185,9 @@ class QuantizedTensorBase(Tensor):
             encoding.producer = None
         values = plain(self).detach().requires_grad_(self.requires_grad)
         return rebuild, (type(self), values, encoding, _attributes(self))
+
+
+tracing.SUBCLASSES.append(QuantizedTensorBase)
 
 
 class QuantizedTensor(QuantizedTensorBase):

@@ -14,7 +14,7 @@ from halfeven.conformance.calls import CALLS
 from halfeven.conformance.formulas import answer, ask, differences
 from halfeven.optimized.aimet import DequantizedTensor
 from halfeven.optimized.aimet import encoding_analyzer as analyzers
-from halfeven.optimized.aimet.encoding_analyzer import base, histogram, sqnr
+from halfeven.optimized.aimet.encoding_analyzer import base, binning, histogram, sqnr
 from halfeven.reference.catalogue import FORMULAS
 
 OURS = functions("aimet_analyzers", "aimet_histograms", swap=("aimet_torch.quantization", "halfeven.optimized.aimet"))
@@ -80,7 +80,7 @@ def test_a_block_is_what_it_is_alone(kind: str) -> None:
 @pytest.mark.parametrize("piece", [1, 7, 64])
 @pytest.mark.parametrize("dtype", [np.float32, np.float16, ml_dtypes.bfloat16, np.float64])
 def test_pieces_change_nothing(monkeypatch: pytest.MonkeyPatch, piece: int, dtype: Any) -> None:
-    monkeypatch.setattr(histogram, "_PIECE", piece)
+    monkeypatch.setattr(binning, "_PIECE", piece)
     monkeypatch.setattr(sqnr, "_PIECE", piece)
     rng = np.random.default_rng(piece)
     given = tuple((rng.standard_normal((3, 5, 11)) * s).astype(dtype) for s in (1, 4))
@@ -213,7 +213,7 @@ def test_statistics_of_a_batch_print_and_index_one_by_one() -> None:
     )
     found = analyzers.PercentileEncodingAnalyzer((1,), num_bins=2).update_stats(x)
     assert repr(found) == (
-        "[_Histogram(histogram=tensor([1., 2.]), bin_edges=tensor([0., 1., 2.]), min=tensor(0.), max=tensor(2.))]"
+        "[Histogram(histogram=tensor([1., 2.]), bin_edges=tensor([0., 1., 2.]), min=tensor(0.), max=tensor(2.))]"
     )
     assert len(found) == 1
     assert [h.max for h in found[:1]] == [2]

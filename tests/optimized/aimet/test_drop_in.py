@@ -243,6 +243,49 @@ def ran(module: str) -> dict[str, Any]:
     return {name: bits(value) for name, value in kept.items()}
 
 
+# Modules, and for each some names that a user imports from there; and what the package's docstring says is left out.
+PLACES: dict[str, tuple[str, ...]] = {
+    "": ("affine", "base", "float"),
+    ".base": (),
+    ".base.encoding": (),
+    ".base.quantizer": (),
+    ".affine": ("torch_builtins", "utils"),
+    ".affine.encoding": ("AffineEncoding", "GroupedBlockEncoding", "VectorEncoding"),
+    ".affine.quantizer": ("MinMaxQuantizer", "QuantizeDequantize"),
+    ".affine.backends": ("get_backend", "quantize", "torch_builtins"),
+    ".affine.backends.torch_builtins": ("quantize",),
+    ".affine.backends.utils": ("set_backend",),
+    ".float": (),
+    ".float.encoding": (),
+    ".float.quantizer": (),
+    ".tensor": ("EncodingBase",),
+    ".encoding_analyzer": (),
+}
+LEFT_OUT = {"add_backend", "triton", "QuantizeFunc", "DequantizeFunc", "QuantDequantFunc", "implements"}
+
+
+@pytest.mark.parametrize("place", PLACES)
+def test_names_are_where_a_user_imports_them_from(place: str) -> None:
+    module = importlib.import_module(OURS + place)
+    assert [name for name in PLACES[place] if not hasattr(module, name)] == []
+
+
+@pytest.mark.library
+@needs_upstream
+def test_the_docstring_says_which_names_are_left_out() -> None:
+    shimmed_import(UPSTREAM)
+    missing = set()
+    for place in PLACES:
+        upstream, ours = (importlib.import_module(root + place) for root in (UPSTREAM, OURS))
+        for name, value in vars(upstream).items():
+            home = value.__name__ if isinstance(value, types.ModuleType) else getattr(value, "__module__", None) or ""
+            own = home.startswith(UPSTREAM) if hasattr(upstream, "__path__") else home == upstream.__name__
+            if own and not name.startswith("_") and not hasattr(ours, name):
+                missing.add(name)
+    assert missing == LEFT_OUT
+    assert [name for name in LEFT_OUT if name not in str(importlib.import_module(OURS).__doc__)] == []
+
+
 @pytest.mark.library
 @needs_upstream
 def test_a_user_s_script_gives_the_same_bits_with_the_import_changed() -> None:

@@ -82,10 +82,9 @@ BROKEN: dict[str, Callable[[Any], Any]] = {
 
 @pytest.fixture(autouse=True)
 def _fresh() -> Iterator[None]:
-    before = config.check_custom_op_aliasing
     torch.compiler.reset()
     yield
-    config.check_custom_op_aliasing = before
+    assert config.check_custom_op_aliasing  # torch's check of the operators of others
 
 
 def agree(found: Any, expected: Any) -> None:
@@ -124,6 +123,18 @@ def test_after_a_graph_break() -> None:
         return torch.transpose(codes, 0, 1)[1:].dequantize()
 
     agree(torch.compile(broken, backend="eager")(X), broken(X))
+
+
+def test_operators_of_others_are_still_checked() -> None:
+    with torch.library._scoped_library("halfeven_tests", "FRAGMENT") as library:
+        library.define("itself(Tensor x) -> Tensor")
+        library.impl("itself", lambda x: x, "CPU")
+        library.impl("itself", torch.empty_like, "Meta")
+        itself = torch.ops.halfeven_tests.itself.default
+        compiled = torch.compile(lambda q: itself(q.dequantize()) + 1, backend="aot_eager")
+        refused = pytest.raises(RuntimeError, match="halfeven_tests::itself")
+        with config.patch(error_on_custom_op_aliasing=True), refused:
+            compiled(make(X, CHANNEL))
 
 
 def test_a_write_inside_ends_the_encoding_outside() -> None:

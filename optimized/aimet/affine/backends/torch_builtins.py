@@ -1,37 +1,12 @@
-"""The choice between implementations that AIMET offers. Here is one arithmetic, and nothing to choose."""
+"""The three functions with the ends of the grid by position, as AIMET's backends have them."""
 
-import contextlib
-import sys
 from collections.abc import Sequence
-from types import ModuleType
 
 from torch import Tensor
 
 from halfeven.optimized.aimet.affine import functional
 
-__all__ = ["dequantize", "get_backend", "quantize", "quantize_dequantize", "set_backend"]
-
-_NAMES = ("torch_builtins", "triton")
-
-
-def set_backend(name: str) -> contextlib.AbstractContextManager[None]:
-    """Accept the names that AIMET has, "torch_builtins" and "triton", and change nothing: the bits are the same.
-
-    Returns:
-        A context manager, which ends without effect too.
-
-    Raises:
-        RuntimeError: another name.
-    """
-    if name not in _NAMES:
-        msg = f"name={name!r} is not accepted: give one of {', '.join(_NAMES)}"
-        raise RuntimeError(msg)
-    return contextlib.nullcontext()
-
-
-def get_backend() -> ModuleType:
-    """This module, whose three functions take the ends of the grid by position."""
-    return sys.modules[__name__]
+__all__ = ["dequantize", "quantize", "quantize_dequantize"]
 
 
 def quantize(
