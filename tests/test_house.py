@@ -24,7 +24,9 @@ def modules(requirements: list[str]) -> set[str]:
 
 BASE = modules(PYPROJECT["project"]["dependencies"])
 EXTRAS = PYPROJECT["project"]["optional-dependencies"]
-VENDORS = modules([r for extra, requirements in EXTRAS.items() if extra not in {"dev", "benchmark"} for r in requirements])
+VENDORS = modules(
+    [r for extra, requirements in EXTRAS.items() if extra not in {"dev", "benchmark"} for r in requirements]
+)
 # What each package may import beside the standard library; vendor libraries only where they are adapted.
 ALLOWED = {
     "reference": {"numpy", "ml_dtypes", "halfeven.reference"},
