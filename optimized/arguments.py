@@ -9,6 +9,7 @@ from halfeven.optimized.memory import check_out
 
 __all__ = [
     "as_parameter",
+    "block_shape",
     "check_block_size",
     "check_codes",
     "check_compute",
@@ -215,6 +216,11 @@ def check_reduction(x: Tensor, block_size: Sequence[int] | None) -> None:
         raise RuntimeError(msg)
 
 
+def block_shape(shape: Sequence[int], block_size: Sequence[int]) -> tuple[int, ...]:
+    """How many blocks each dimension has, ⌈n / B⌉: the last of them may be short."""
+    return tuple(-(-n // b) for n, b in zip(shape, block_size, strict=True))
+
+
 def as_parameter(name: str, value: Tensor | float, x: Tensor) -> Tensor:
     """``value`` as a tensor beside ``x``: a number as 0-d float32, or int64 for a zero point.
 
@@ -301,7 +307,7 @@ def _check_shape(
             )
             raise RuntimeError(msg)
         return
-    blocks = tuple(-(-n // b) for n, b in zip(shape, block_size, strict=True))
+    blocks = block_shape(shape, block_size)
     if tuple(given) != blocks and not (len(given) == 0 and all(n == 1 for n in blocks)):
         msg = (
             f"{parameter} of shape {tuple(given)} is not accepted: "

@@ -6,7 +6,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from halfeven.optimized import batching, gradients, kernels
+from halfeven.optimized import arguments, batching, gradients, kernels
 from halfeven.optimized.kernels import chunked
 
 __all__ = ["OPS", "SCHEMAS"]
@@ -45,10 +45,6 @@ SCHEMAS: dict[str, str] = {
     "aminmax": "(Tensor x, SymInt[]? block_size) -> (Tensor, Tensor)",
     "amax": "(Tensor x, SymInt[]? block_size) -> Tensor",
 }
-
-
-def _blocks(x: Tensor, block_size: Sequence[int] | None) -> tuple[int, ...]:
-    return () if block_size is None else tuple(-(-n // b) for n, b in zip(x.shape, block_size, strict=True))
 
 
 def _together(*tensors: Any) -> None:
@@ -91,12 +87,12 @@ def _each_gradient(*tensors: Any) -> tuple[Tensor, ...]:
     )
 
 
-def _ends(x: Tensor, block_size: Sequence[int] | None) -> tuple[Tensor, Tensor]:
-    return x.new_empty(_blocks(x, block_size)), x.new_empty(_blocks(x, block_size))
-
-
 def _end(x: Tensor, block_size: Sequence[int] | None) -> Tensor:
-    return x.new_empty(_blocks(x, block_size))
+    return x.new_empty(() if block_size is None else arguments.block_shape(x.shape, block_size))
+
+
+def _ends(x: Tensor, block_size: Sequence[int] | None) -> tuple[Tensor, Tensor]:
+    return _end(x, block_size), _end(x, block_size)
 
 
 # Shapes and dtypes of the results, for tracing.
