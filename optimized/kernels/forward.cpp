@@ -15,11 +15,12 @@ namespace halfeven {
 
 namespace {
 
-// Above this, a result leaves the caches before it is read again: then it is written past them.
-constexpr int64_t kStreamBytes = int64_t{16} << 20;
+// Above this, operand and result do not stay in the caches of usual processors.
+constexpr int64_t kFarBytes = int64_t{32} << 20;
 
-// Rows shorter than this are computed several at once, with the parameters repeated for each element.
-constexpr int64_t kShortRow = 16;
+// Rows shorter than this, and rows of fewer columns with parameters of their own, are computed several at once, with the
+// parameters repeated for each element.
+constexpr int64_t kShortRow = 16, kShortColumns = 32;
 
 constexpr int kOut = 0, kX = 1, kScale = 2, kZero = 3;
 
@@ -103,7 +104,7 @@ struct Region {
     const bool straight = dense(kX, call.x.item) && dense(kOut, call.out.item) && written == call.out.dtype;
     if (straight && constant_along_rows() && (rows == 1 || cols >= kShortRow)) return by_rows(data, rows, cols);
     if (straight && !constant_along_rows() && constant_along_columns() && rows > 1) {
-      if (cols > kTile / 4) return by_columns(data, rows, cols);
+      if (cols >= kShortColumns) return by_columns(data, rows, cols);
       if (whole_rows(kX, call.x.item, cols) && whole_rows(kOut, call.out.item, cols))
         return by_repeated_columns(data, rows, cols);
     }
@@ -214,7 +215,9 @@ void run(Call& call, const int64_t* block) {
   const Dtype written = direct ? call.out.dtype : call.compute;
   const Kernels kernels = kernels_of(call.op, call.x.dtype, call.compute, written);
   if (!kernels.per_row) fail("no kernel for " + name_of(call.x.dtype) + " to " + name_of(call.out.dtype));
-  call.grid.stream = call.x.numel >= kStreamBytes / call.out.item && call.x.data != call.out.data;
+  call.grid.far = call.x.numel >= kFarBytes / (call.x.item + call.out.item);
+  // Into x itself: its lines are in the caches by then.
+  call.grid.stream = call.grid.far && call.x.data != call.out.data;
   const Place elements[2] = {call.out, call.x}, parameters[2] = {call.scale, call.zero};
   for_each_region(call.x.ndim, call.x.size, block, elements, parameters, [&](Loops<4>& loops) {
     loops.normalize();

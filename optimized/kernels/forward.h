@@ -11,6 +11,7 @@ namespace halfeven {
 struct Grid {
   double low = 0, high = 0;  // the ends
   double shift = 0;
+  bool far = false;     // operands and result are larger than the caches
   bool stream = false;  // write float results past the caches
 };
 

@@ -2,6 +2,7 @@
 // was compiled for AVX2 here could be linked into what runs on other processors.
 #include <algorithm>
 #include <cstdint>
+#include <type_traits>
 
 #include "forward.h"
 
@@ -15,6 +16,10 @@
 #define HALFEVEN_SSE4
 #include "arith.h"
 #include "generic.h"
+#include "lanes_avx2.h"
+#include "reciprocal_avx2.h"
+#include "codes_avx2.h"
+#include "reals_avx2.h"
 #include "fast_avx2.h"
 #include "dequantize_avx2.h"
 

@@ -1,0 +1,162 @@
+// AVX2: x / s by multiplications, on grids of up to about 10 bits.
+//
+// The divider of a processor is slower than the memory near it, so x / s is computed by multiplications here:
+//     y = 1/s,  e = (1 - s*y) * y,  q = x*y + x*e        (each + a fused multiply-add)
+// e is what the reciprocal y lost, so q is a rounding of x times nearly all of 1/s. It need not be the true quotient,
+// only round to the same integer. That holds for every x and for every s but those of three significands, as long as
+// the integer is at most 1023 in magnitude and the exponent of s is moderate: tried for all 2^23 significands and all
+// of these integers at the floats around each tie, where alone it can fail, since between ties both quotients are
+// monotonic in x; and powers of two scale each step exactly. Farther out q is still monotonic, so it stays beyond the
+// ends of the grid; what becomes of infinities, NaN and overflow, each step says. Scales and offsets that do not
+// qualify go to the generic kernel, which divides.
+
+namespace halfeven::HALFEVEN_ISA {
+
+inline constexpr float kBound = 1023;
+
+// Where 1/s in two parts serves: see above.
+[[gnu::always_inline]] inline __m256 qualifies(__m256 s) {
+  const __m256i significand = _mm256_and_si256(_mm256_castps_si256(s), _mm256_set1_epi32(0x7fffff));
+  const __m256i a = _mm256_cmpeq_epi32(significand, _mm256_set1_epi32(0x6e7ffe));
+  const __m256i b = _mm256_cmpeq_epi32(significand, _mm256_set1_epi32(0x74fffe));
+  const __m256i c = _mm256_cmpeq_epi32(significand, _mm256_set1_epi32(0x7fffff));
+  const __m256i excepted = _mm256_or_si256(a, _mm256_or_si256(b, c));
+  const __m256 moderate = _mm256_and_ps(_mm256_cmp_ps(s, _mm256_set1_ps(0x1p-60f), _CMP_GE_OQ),
+                                        _mm256_cmp_ps(s, _mm256_set1_ps(0x1p60f), _CMP_LE_OQ));
+  return _mm256_andnot_ps(_mm256_castsi256_ps(excepted), moderate);
+}
+
+// 16 integers as words that saturate; in each half of the vector four of a, then four of b. NaN and what no int32
+// holds become -32768.
+[[gnu::always_inline]] inline __m256i pack_words(__m256 a, __m256 b) {
+  return _mm256_packs_epi32(_mm256_cvtps_epi32(a), _mm256_cvtps_epi32(b));
+}
+
+// What 8 elements are computed with: parameters of columns, or 8 times one of a row.
+struct Eight {
+  __m256 inverse, correction, low, high, s, o;
+};
+
+struct Sixteen {
+  Eight a, b;
+  __m256i offsets;  // in words, as pack_words orders them
+};
+
+// The constants of kMost rows or columns at most.
+template <int64_t kMost>
+struct Constants {
+  // Not of a power of two in size: arrays at such a distance compete for the same lines of a cache.
+  static constexpr int64_t kSize = kMost + 16;
+  alignas(32) float inverse[kSize], correction[kSize], low[kSize], high[kSize], s[kSize], o[kSize];
+  alignas(32) int32_t offset_pairs[kSize];  // o in both halves
+  alignas(32) int16_t offsets[kSize];       // only after pack_offsets
+
+  [[gnu::always_inline]] Sixteen of_row(int64_t i) const {
+    const Eight all = {_mm256_set1_ps(inverse[i]), _mm256_set1_ps(correction[i]), _mm256_set1_ps(low[i]),
+                       _mm256_set1_ps(high[i]),    _mm256_set1_ps(s[i]),          _mm256_set1_ps(o[i])};
+    return {all, all, _mm256_set1_epi32(offset_pairs[i])};
+  }
+
+  [[gnu::always_inline]] Eight of_columns(int64_t i) const {
+    return {_mm256_load_ps(inverse + i), _mm256_load_ps(correction + i), _mm256_load_ps(low + i),
+            _mm256_load_ps(high + i),    _mm256_load_ps(s + i),          _mm256_load_ps(o + i)};
+  }
+
+  [[gnu::always_inline]] Sixteen of_16_columns(int64_t i) const {
+    return {of_columns(i), of_columns(i + 8), _mm256_load_si256(reinterpret_cast<const __m256i*>(offsets + i))};
+  }
+
+  // Fills in those of n parameters, and says whether all of them qualify. `slack`: how far beyond the ends of the
+  // grid, in codes, x is let through. s_ and o_ are readable up to a multiple of 8, which vectors go to.
+  bool prepare(const Grid& grid, const float* s_, const float* o_, int64_t n, float slack) {
+    const __m256 grid_low = _mm256_set1_ps(static_cast<float>(grid.low));
+    const __m256 grid_high = _mm256_set1_ps(static_cast<float>(grid.high));
+    const __m256 bound = _mm256_set1_ps(kBound), zero = _mm256_setzero_ps(), beyond = _mm256_set1_ps(slack);
+    const __m256 one = _mm256_set1_ps(1);
+    int bad = 0;
+    for (int64_t i = 0; i < n; i += 8) {
+      const __m256 sv = _mm256_loadu_ps(s_ + i), ov = _mm256_loadu_ps(o_ + i);
+      // The ends for rne(x/s), exact where o qualifies, with 0 between them.
+      const __m256 a = _mm256_add_ps(grid_low, ov), b = _mm256_add_ps(grid_high, ov);
+      const __m256 rounded = _mm256_round_ps(ov, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
+      const __m256 whole = _mm256_cmp_ps(rounded, ov, _CMP_EQ_OQ);
+      const __m256 below = _mm256_and_ps(_mm256_cmp_ps(a, zero, _CMP_LE_OQ),
+                                         _mm256_cmp_ps(a, _mm256_sub_ps(zero, bound), _CMP_GE_OQ));
+      const __m256 above = _mm256_and_ps(_mm256_cmp_ps(b, zero, _CMP_GE_OQ), _mm256_cmp_ps(b, bound, _CMP_LE_OQ));
+      const __m256 good = _mm256_and_ps(_mm256_and_ps(qualifies(sv), whole), _mm256_and_ps(below, above));
+      const int missing = ~_mm256_movemask_ps(good) & 0xff;
+      bad |= n - i >= 8 ? missing : missing & ((1 << (n - i)) - 1);
+      const __m256 y = _mm256_div_ps(one, sv);
+      _mm256_store_ps(inverse + i, y);
+      _mm256_store_ps(correction + i, _mm256_mul_ps(_mm256_fnmadd_ps(sv, y, one), y));
+      _mm256_store_ps(low + i, _mm256_mul_ps(_mm256_sub_ps(a, beyond), sv));
+      _mm256_store_ps(high + i, _mm256_mul_ps(_mm256_add_ps(b, beyond), sv));
+      _mm256_store_ps(s + i, sv);
+      _mm256_store_ps(o + i, ov);
+      const __m256i integers = _mm256_cvtps_epi32(ov);
+      _mm256_store_si256(reinterpret_cast<__m256i*>(offset_pairs + i),
+                         _mm256_blend_epi16(integers, _mm256_slli_epi32(integers, 16), 0xaa));
+    }
+    return !bad;
+  }
+
+  // For of_16_columns, after prepare.
+  void pack_offsets(int64_t n) {
+    for (int64_t i = 0; i < n; i += 16)
+      _mm256_store_si256(reinterpret_cast<__m256i*>(offsets + i),
+                         pack_words(_mm256_load_ps(o + i), _mm256_load_ps(o + i + 8)));
+  }
+};
+
+[[gnu::always_inline]] inline __m256 quotient(__m256 x, const Eight& c) {
+  return _mm256_fmadd_ps(x, c.inverse, _mm256_mul_ps(x, c.correction));
+}
+
+// NaN passes through the limits by the order of their operands.
+[[gnu::always_inline]] inline __m256 limited(__m256 x, __m256 low, __m256 high) {
+  return _mm256_min_ps(high, _mm256_max_ps(low, x));
+}
+
+template <bool kStream>
+[[gnu::always_inline]] inline void put(char* p, __m256i v) {
+  if constexpr (kStream)
+    _mm256_stream_si256(reinterpret_cast<__m256i*>(p), v);
+  else
+    _mm256_storeu_si256(reinterpret_cast<__m256i*>(p), v);
+}
+
+// 16 elements as two vectors. Of float32 a has the first 8. Of bfloat16 a has the even ones and b the odd ones, which
+// takes one instruction each.
+template <Dtype In>
+struct Elements {
+  __m256 a, b;
+
+  [[gnu::always_inline]] explicit Elements(const char* p) {
+    if constexpr (In == Dtype::F32) {
+      a = _mm256_loadu_ps(reinterpret_cast<const float*>(p));
+      b = _mm256_loadu_ps(reinterpret_cast<const float*>(p) + 8);
+    } else {
+      const __m256i both = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(p));
+      a = _mm256_castsi256_ps(_mm256_slli_epi32(both, 16));
+      b = _mm256_castsi256_ps(_mm256_and_si256(both, _mm256_set1_epi32(static_cast<int>(0xffff0000))));
+    }
+  }
+};
+
+// Puts n values in the order in which Elements<In> has them, the last one once more up to a multiple of 16.
+template <Dtype In>
+void order_as_elements(const float* from, int64_t n, float* to) {
+  const int64_t padded = (n + 15) / 16 * 16;
+  std::copy(from, from + n, to);
+  std::fill(to + n, to + padded, from[n - 1]);
+  if constexpr (In == Dtype::F32) return;
+  for (int64_t i = 0; i < padded; i += 16) {
+    const __m256 a = _mm256_loadu_ps(to + i), b = _mm256_loadu_ps(to + i + 8);
+    const __m256d even = _mm256_castps_pd(_mm256_shuffle_ps(a, b, 0x88));
+    const __m256d odd = _mm256_castps_pd(_mm256_shuffle_ps(a, b, 0xdd));
+    _mm256_storeu_ps(to + i, _mm256_castpd_ps(_mm256_permute4x64_pd(even, 0xd8)));
+    _mm256_storeu_ps(to + i + 8, _mm256_castpd_ps(_mm256_permute4x64_pd(odd, 0xd8)));
+  }
+}
+
+}  // namespace halfeven::HALFEVEN_ISA
