@@ -30,12 +30,14 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
-from halfeven.optimized import arguments, memory, operators
+from halfeven.optimized import arguments, dtypes, memory, operators
+from halfeven.optimized.parameters import as_tensors
 
 __all__ = ["dequantize", "quantize", "quantize_dequantize"]
 
-# What the operators raise, and the dispatcher for what they do not take; it is then said by type and argument.
-_REFUSED = (RuntimeError, TypeError, ValueError, OverflowError)
+# What the operators raise, and torch for what they do not take: then the arguments are gone through for an error of the
+# documented type. In advance only what torch would take for something else is refused, such as a bool for an int.
+_REFUSED = (RuntimeError, TypeError, ValueError, OverflowError, AttributeError)
 
 
 def quantize(
@@ -73,16 +75,22 @@ def quantize(
             another length than ``x`` has dimensions, or an entry below 1.
         RuntimeError: a shape or device does not fit, or ``out`` overlaps itself or an argument.
     """
-    arguments.check_reals("x", x)
-    arguments.check_grid(qmin, qmax)
-    s, z, blocks = _parameters(x, scale, zero_point, block_size)
-    if out is not None:
-        _check_out(out, dtype or x.dtype, x)
+    if not type(qmin) is type(qmax) is int:
+        arguments.check_grid(qmin, qmax)
+    s, z, blocks = as_tensors("x", x, scale, zero_point, block_size)
+    if dtype is not None and type(dtype) is not torch.dtype:
+        dtypes.codes_dtype(x.dtype, dtype, qmin, qmax)
+    codes = x.dtype if dtype is None else dtype
+    if out is not None and (not isinstance(out, Tensor) or out.dtype != codes):
+        arguments.check_reals("x", x)
+        memory.check_out(out, codes, {"x": x})
     try:
         return operators.quantize(x, s, z, qmin, qmax, block_size=blocks, dtype=dtype, out=out)
     except _REFUSED:
-        codes = arguments.codes_dtype(x.dtype, dtype, qmin, qmax)
-        arguments.compute_dtype(x.dtype, qmin, qmax)
+        arguments.check_reals("x", x)
+        arguments.check_grid(qmin, qmax)
+        dtypes.codes_dtype(x.dtype, dtype, qmin, qmax)
+        dtypes.compute_dtype(x.dtype, qmin, qmax)
         arguments.check_parameters(("x", x), s, z, blocks, out, codes)
         raise
 
@@ -115,14 +123,16 @@ def dequantize(
         ValueError: ``block_size`` has another length than ``q`` has dimensions, or an entry below 1.
         RuntimeError: a shape or device does not fit, or ``out`` overlaps itself or an argument.
     """
-    arguments.check_codes(q)
-    s, z, blocks = _parameters(q, scale, zero_point, block_size)
-    if out is not None:
-        _check_out(out, arguments.reals_dtype(q.dtype, s.dtype, dtype), q)
+    s, z, blocks = as_tensors("q", q, scale, zero_point, block_size)
+    reals = dtypes.reals_dtype(q.dtype, s.dtype, dtype)
+    if out is not None and (not isinstance(out, Tensor) or out.dtype != reals):
+        arguments.check_codes(q)
+        memory.check_out(out, reals, {"q": q})
     try:
-        return operators.dequantize(q, s, z, block_size=blocks, dtype=dtype, out=out)
+        return operators.dequantize(q, s, z, block_size=blocks, dtype=reals, out=out)
     except _REFUSED:
-        arguments.check_parameters(("q", q), s, z, blocks, out, arguments.reals_dtype(q.dtype, s.dtype, dtype))
+        arguments.check_codes(q)
+        arguments.check_parameters(("q", q), s, z, blocks, out, reals)
         raise
 
 
@@ -157,38 +167,14 @@ def quantize_dequantize(
             than ``x`` has dimensions, or an entry below 1.
         RuntimeError: a shape or device does not fit, or ``out`` overlaps itself or an argument.
     """
-    arguments.check_reals("x", x)
-    arguments.check_grid(qmin, qmax)
-    s, z, blocks = _parameters(x, scale, zero_point, block_size)
-    if out is not None:
-        _check_out(out, x.dtype, x)
+    if not type(qmin) is type(qmax) is int:
+        arguments.check_grid(qmin, qmax)
+    s, z, blocks = as_tensors("x", x, scale, zero_point, block_size)
     try:
         return operators.quantize_dequantize(x, s, z, qmin, qmax, block_size=blocks, out=out)
     except _REFUSED:
-        arguments.compute_dtype(x.dtype, qmin, qmax)
+        arguments.check_reals("x", x)
+        arguments.check_grid(qmin, qmax)
+        dtypes.compute_dtype(x.dtype, qmin, qmax)
         arguments.check_parameters(("x", x), s, z, blocks, out, x.dtype)
         raise
-
-
-def _parameters(
-    x: Tensor, scale: Tensor | float, zero_point: Tensor | int, block_size: Sequence[int] | None
-) -> tuple[Tensor, Tensor | None, Sequence[int] | None]:
-    """The parameters as tensors, None for a zero point of 0; numbers serve every block."""
-    if block_size is None and isinstance(scale, Tensor) and isinstance(zero_point, Tensor) and x.is_cpu:
-        return scale, zero_point, None
-    s = arguments.as_parameter("scale", scale, x)
-    # False and 0.0 equal 0, and are refused.
-    z = None if type(zero_point) is int and zero_point == 0 else arguments.as_parameter("zero_point", zero_point, x)
-    if block_size is None:
-        return s, z, None
-    arguments.check_block_size("x", block_size, x.shape)
-    if isinstance(scale, Tensor):
-        return s, z if z is None or isinstance(zero_point, Tensor) else z.expand(s.shape), block_size
-    if isinstance(zero_point, Tensor):
-        return s.expand(zero_point.shape), z, block_size
-    return s, z, None
-
-
-def _check_out(out: Tensor, dtype: torch.dtype, x: Tensor) -> None:
-    if not isinstance(out, Tensor) or out.dtype != dtype:
-        memory.check_out(out, dtype, {"x": x})

@@ -5,13 +5,16 @@ from typing import Any
 
 from torch import Tensor
 
+from halfeven.optimized.registration import OPS
+
 __all__ = ["rule"]
 
 
-def rule(operator: Callable[..., Tensor], block_size: int) -> Callable[..., tuple[Tensor, int]]:
+def rule(name: str, block_size: int) -> Callable[..., tuple[Tensor, int]]:
     """The vmap rule of an operator (x, scale, zero_point, *rest), whose ``rest[block_size]`` is the block size."""
 
     def batched(info: Any, in_dims: Any, x: Tensor, scale: Tensor, zero_point: Tensor | None, *rest: Any) -> Any:
+        operator = getattr(OPS, name).default
         n = info.batch_size
         x = x.unsqueeze(0).expand(n, *x.shape) if in_dims[0] is None else x.movedim(in_dims[0], 0)
         given = list(zip((scale, zero_point), in_dims[1:3], strict=True))

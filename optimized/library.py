@@ -8,6 +8,7 @@ from torch import Tensor
 
 from halfeven.optimized import arguments, batching, gradients, kernels
 from halfeven.optimized.kernels import chunked
+from halfeven.optimized.registration import OPS, Operator, register
 
 __all__ = ["OPS", "SCHEMAS"]
 
@@ -112,25 +113,17 @@ _FAKE: dict[str, Callable[..., Any]] = {
 # Where the block size stands among the arguments after the zero point.
 _BLOCK_SIZE = {"quantize": 2, "dequantize": 0, "quantize_dequantize": 2}
 
-
-def _register() -> Any:
-    """Define and register all; the library must live as long as the process, or its operators vanish."""
-    register: Any = torch.library  # its functions have no types
-    library = register.Library("halfeven", "DEF")
-    for name, schema in SCHEMAS.items():
-        library.define(name + schema, tags=(torch.Tag.pt2_compliant_tag,))
-    kernels.load()
-    ops = torch.ops.halfeven
-    for name in SCHEMAS:
-        # A kernel that was compiled for a device goes before it.
-        library.impl(name, chunked.IMPLEMENTATIONS[name], "CompositeExplicitAutograd")
-        register.register_fake(f"halfeven::{name}", _FAKE[name], lib=library)
-    for name, backward in gradients.GRADIENTS.items():
-        register.register_autograd(f"halfeven::{name}", backward, setup_context=gradients.keep, lib=library)
-        rule = batching.rule(getattr(ops, name).default, _BLOCK_SIZE[name])
-        register.register_vmap(f"halfeven::{name}", rule, lib=library)
-    return library
-
-
-_LIBRARY = _register()
-OPS: Any = torch.ops.halfeven
+register(
+    {
+        name: Operator(
+            schema,
+            chunked.IMPLEMENTATIONS[name],
+            _FAKE[name],
+            backward=gradients.GRADIENTS.get(name),
+            keep=gradients.keep,
+            vmap=batching.rule(name, _BLOCK_SIZE[name]) if name in _BLOCK_SIZE else None,
+        )
+        for name, schema in SCHEMAS.items()
+    }
+)
+kernels.load()

@@ -21,13 +21,20 @@ from collections.abc import Sequence
 from typing import Any
 
 import torch
-from torch import Tensor
+from torch import Tensor, is_grad_enabled
+from torch._C import _are_functorch_transforms_active as _transforms_active
+from torch._C import _increment_version
+from torch.compiler import is_compiling
 
-from halfeven.optimized.gradients import Transformed
+from halfeven.optimized.gradients import Eager, Transformed
 from halfeven.optimized.library import OPS
 
 __all__ = ["amax", "aminmax", "dequantize", "quantize", "quantize_dequantize"]
 
+# Bound once: each look-up below a namespace of operators costs as much as a check of an argument.
+_QUANTIZE_OUT = OPS.quantize_out.default
+_DEQUANTIZE_OUT = OPS.dequantize_out.default
+_QUANTIZE_DEQUANTIZE_OUT = OPS.quantize_dequantize_out.default
 _FORWARD_AD: Any = torch.autograd.forward_ad  # its functions have no types
 
 
@@ -51,11 +58,12 @@ def quantize(
         if _traced(x, scale, zero_point):
             return _differentiable("quantize", x, scale, zero_point, qmin, qmax, block_size, dtype, offset)
         out = torch.empty_like(x, dtype=dtype)
-        OPS.quantize_out.default(x, scale, zero_point, qmin, qmax, block_size, offset, out)
+        _QUANTIZE_OUT(x, scale, zero_point, qmin, qmax, block_size, offset, out)
         return out
-    _check_written(out, x, scale, zero_point)
-    OPS.quantize_out.default(x, scale, zero_point, qmin, qmax, block_size, offset, out)
-    _written(out)
+    compiling = _check_written(out, x, scale, zero_point)
+    _QUANTIZE_OUT(x, scale, zero_point, qmin, qmax, block_size, offset, out)
+    if not compiling:
+        _increment_version((out,))
     return out
 
 
@@ -77,12 +85,15 @@ def dequantize(
     if out is None:
         if _traced(q, scale, zero_point):
             return _differentiable("dequantize", q, scale, zero_point, block_size, dtype, compute, offset)
-        out = torch.empty_like(q, dtype=dtype or (q.dtype if q.dtype.is_floating_point else scale.dtype))
-        OPS.dequantize_out.default(q, scale, zero_point, block_size, compute, offset, out)
+        if dtype is None:
+            dtype = q.dtype if q.is_floating_point() else scale.dtype
+        out = torch.empty_like(q, dtype=dtype)
+        _DEQUANTIZE_OUT(q, scale, zero_point, block_size, compute, offset, out)
         return out
-    _check_written(out, q, scale, zero_point)
-    OPS.dequantize_out.default(q, scale, zero_point, block_size, compute, offset, out)
-    _written(out)
+    compiling = _check_written(out, q, scale, zero_point)
+    _DEQUANTIZE_OUT(q, scale, zero_point, block_size, compute, offset, out)
+    if not compiling:
+        _increment_version((out,))
     return out
 
 
@@ -103,17 +114,23 @@ def quantize_dequantize(
         if _traced(x, scale, zero_point):
             return _differentiable("quantize_dequantize", x, scale, zero_point, qmin, qmax, block_size, shift, offset)
         out = torch.empty_like(x)
-        OPS.quantize_dequantize_out.default(x, scale, zero_point, qmin, qmax, block_size, shift, offset, out)
+        _QUANTIZE_DEQUANTIZE_OUT(x, scale, zero_point, qmin, qmax, block_size, shift, offset, out)
         return out
-    _check_written(out, x, scale, zero_point)
-    OPS.quantize_dequantize_out.default(x, scale, zero_point, qmin, qmax, block_size, shift, offset, out)
-    _written(out)
+    compiling = _check_written(out, x, scale, zero_point)
+    _QUANTIZE_DEQUANTIZE_OUT(x, scale, zero_point, qmin, qmax, block_size, shift, offset, out)
+    if not compiling:
+        _increment_version((out,))
     return out
 
 
-def _check_written(out: Tensor, x: Tensor, scale: Tensor, zero_point: Tensor | None) -> None:
-    """Refuse an ``out`` where a gradient is wanted, or whose memory holds other signs than it shows."""
-    if torch.is_grad_enabled() and (
+def _check_written(out: Tensor, x: Tensor, scale: Tensor, zero_point: Tensor | None) -> bool:
+    """Refuse an ``out`` where a gradient is wanted, or whose memory holds other signs than it shows.
+
+    Returns:
+        Whether a compiler looks on, which then sees by itself that ``out`` is written. Else autograd, and whoever
+        remembers what ``out`` held, has to be told afterwards.
+    """
+    if is_grad_enabled() and (
         x.requires_grad
         or scale.requires_grad
         or out.requires_grad
@@ -121,15 +138,12 @@ def _check_written(out: Tensor, x: Tensor, scale: Tensor, zero_point: Tensor | N
     ):
         msg = "out is not accepted where a gradient is wanted: give None, or call under torch.no_grad()"
         raise RuntimeError(msg)
-    if not torch.compiler.is_compiling() and out.is_neg():
+    if is_compiling():
+        return True
+    if out.is_neg():
         msg = "out with the negative bit is not accepted: give out.resolve_neg()"
         raise RuntimeError(msg)
-
-
-def _written(out: Tensor) -> None:
-    """Let autograd and whoever remembers what ``out`` held know; a compiled function does it by itself."""
-    if not torch.compiler.is_compiling():
-        torch.autograd.graph.increment_version(out)
+    return False
 
 
 def _traced(x: Tensor, scale: Tensor, zero_point: Tensor | None) -> bool:
@@ -137,28 +151,25 @@ def _traced(x: Tensor, scale: Tensor, zero_point: Tensor | None) -> bool:
 
     Else the operator that writes into a result serves: the Python side of autograd costs more than a small tensor does.
     """
-    if torch.is_grad_enabled() and (
+    if is_grad_enabled() and (
         x.requires_grad or scale.requires_grad or (zero_point is not None and zero_point.requires_grad)
     ):
         return True
     return (
-        torch.compiler.is_compiling()
-        or torch._C._are_functorch_transforms_active()  # noqa: SLF001
-        or _FORWARD_AD._current_level >= 0  # noqa: SLF001
+        is_compiling() or _transforms_active() or _FORWARD_AD._current_level >= 0  # noqa: SLF001
     )
 
 
 def _differentiable(name: str, x: Tensor, scale: Tensor, zero_point: Tensor | None, *settings: Any) -> Tensor:
-    if not torch.compiler.is_compiling():
+    if not is_compiling():
         for argument, value in (("x", x), ("scale", scale), ("zero_point", zero_point)):
             # Registered gradients are silent about forward mode: its result would be without a tangent, or with zeros.
             if value is not None and _FORWARD_AD.unpack_dual(value).tangent is not None:
                 msg = f"{argument} with a tangent is not accepted: there is no forward mode, only reverse"
                 raise NotImplementedError(msg)
-        if torch._C._are_functorch_transforms_active():  # noqa: SLF001
-            transform: Any = Transformed
-            transformed: Tensor = transform.apply(x, scale, zero_point, name, *settings)
-            return transformed
+        function: Any = Transformed if _transforms_active() else Eager
+        recorded: Tensor = function.apply(x, scale, zero_point, name, *settings)
+        return recorded
     result: Tensor = getattr(OPS, name).default(x, scale, zero_point, *settings)
     return result
 

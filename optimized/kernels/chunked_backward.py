@@ -7,11 +7,10 @@ import torch
 from torch import Tensor
 
 from halfeven.optimized import arguments
-from halfeven.optimized.kernels import blocks
+from halfeven.optimized.kernels.chunked_arguments import Blocks, of_codes, of_reals
+from halfeven.optimized.kernels.chunked_parts import expand, narrow, sum_to
 
 __all__ = ["BACKWARD"]
-
-_Blocks = Sequence[int] | None
 
 
 def _quantize_backward(
@@ -21,7 +20,7 @@ def _quantize_backward(
     zero_point: Tensor | None,
     qmin: int,
     qmax: int,
-    block_size: _Blocks,
+    block_size: Blocks,
     offset: bool,
     *needs: bool,
 ) -> tuple[Tensor, Tensor, Tensor]:
@@ -38,18 +37,15 @@ def _dequantize_backward(
     q: Tensor,
     scale: Tensor,
     zero_point: Tensor | None,
-    block_size: _Blocks,
+    block_size: Blocks,
     compute: torch.dtype | None,
     offset: bool,
     *needs: bool,
 ) -> tuple[Tensor, Tensor, Tensor]:
-    arguments.check_codes(q)
     arguments.check_gradient(grad, "q", q, grad.dtype)
-    arguments.check_parameters(("q", q), scale, zero_point, block_size, None, grad.dtype)
-    t = arguments.check_compute(compute, grad.dtype)
-    g, c = grad.to(t), q.to(t)
-    o = arguments.offset_of(zero_point, scale, t, offset=offset)
-    s, o = (blocks.expand(p, q.shape, block_size) for p in (scale.to(t), o))
+    parameters = of_codes(q, scale, zero_point, block_size, compute, offset, result=grad.dtype)
+    s, o = (expand(p, q.shape, block_size) for p in parameters)
+    g, c = grad.to(s.dtype), q.to(s.dtype)
     gs = g * s
     return _collected(q, scale, zero_point, block_size, offset, needs, gs, g * (c + o), gs)
 
@@ -61,7 +57,7 @@ def _quantize_dequantize_backward(
     zero_point: Tensor | None,
     qmin: int,
     qmax: int,
-    block_size: _Blocks,
+    block_size: Blocks,
     shift: float,
     offset: bool,
     *needs: bool,
@@ -88,25 +84,21 @@ def _wide(
     zero_point: Tensor | None,
     qmin: int,
     qmax: int,
-    block_size: _Blocks,
+    block_size: Blocks,
     offset: bool,
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     """Gradient, input, scale and offset in the dtype of the arithmetic, the parameters broadcasting to the input."""
-    arguments.check_reals("x", x)
-    arguments.check_grid(qmin, qmax)
+    parameters = of_reals(x, scale, zero_point, qmin, qmax, block_size, offset, result=x.dtype)
     arguments.check_gradient(grad, "x", x, x.dtype)
-    arguments.check_parameters(("x", x), scale, zero_point, block_size, None, x.dtype)
-    t = arguments.compute_dtype(x.dtype, qmin, qmax)
-    o = arguments.offset_of(zero_point, scale, t, offset=offset)
-    s, o = (blocks.expand(p, x.shape, block_size) for p in (scale.to(t), o))
-    return grad.to(t), x.to(t), s, o
+    s, o = (expand(p, x.shape, block_size) for p in parameters)
+    return grad.to(s.dtype), x.to(s.dtype), s, o
 
 
 def _collected(
     x: Tensor,
     scale: Tensor,
     zero_point: Tensor | None,
-    block_size: _Blocks,
+    block_size: Blocks,
     offset: bool,
     needs: Sequence[bool],
     dx: Tensor,
@@ -122,9 +114,9 @@ def _collected(
             raise RuntimeError(msg)
     dz = do if offset else -do
     return (
-        blocks.narrow(dx, x.dtype) if needs[0] else x.new_empty((0,)),
-        blocks.sum_to(ds, scale, block_size) if needs[1] else x.new_empty((0,)),
-        blocks.sum_to(dz, zero_point, block_size) if needs[2] and zero_point is not None else x.new_empty((0,)),
+        narrow(dx, x.dtype) if needs[0] else x.new_empty((0,)),
+        sum_to(ds, scale, block_size) if needs[1] else x.new_empty((0,)),
+        sum_to(dz, zero_point, block_size) if needs[2] and zero_point is not None else x.new_empty((0,)),
     )
 
 

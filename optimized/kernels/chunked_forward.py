@@ -1,18 +1,18 @@
 """The forward operators in torch operations, on pieces that stay in the cache. See ``operators`` for what they are."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import Any
 
 import torch
 from torch import Tensor
 
-from halfeven.optimized import arguments
-from halfeven.optimized.kernels import blocks
+from halfeven.optimized import dtypes
+from halfeven.optimized.kernels.chunked_arguments import Blocks, of_codes, of_reals
+from halfeven.optimized.kernels.chunked_parts import narrow, side_by_side
 
 __all__ = ["FORWARD"]
 
 _PIECE = 2**18  # elements
-_Blocks = Sequence[int] | None
 
 
 def _quantize(
@@ -21,13 +21,11 @@ def _quantize(
     zero_point: Tensor | None,
     qmin: int,
     qmax: int,
-    block_size: _Blocks,
+    block_size: Blocks,
     dtype: torch.dtype | None,
     offset: bool,
 ) -> Tensor:
-    arguments.check_reals("x", x)
-    arguments.check_grid(qmin, qmax)
-    out = torch.empty_like(x, dtype=arguments.codes_dtype(x.dtype, dtype, qmin, qmax), requires_grad=False)
+    out = torch.empty_like(x, dtype=dtype, requires_grad=False)
     _quantize_out(x, scale, zero_point, qmin, qmax, block_size, offset, out)
     return out
 
@@ -38,17 +36,13 @@ def _quantize_out(
     zero_point: Tensor | None,
     qmin: int,
     qmax: int,
-    block_size: _Blocks,
+    block_size: Blocks,
     offset: bool,
     out: Tensor,
 ) -> None:
-    arguments.check_reals("x", x)
-    arguments.check_grid(qmin, qmax)
-    codes = arguments.codes_dtype(x.dtype, out.dtype, qmin, qmax)
-    arguments.check_parameters(("x", x), scale, zero_point, block_size, out, codes)
-    compute = arguments.compute_dtype(x.dtype, qmin, qmax)
-    o = arguments.offset_of(zero_point, scale, compute, offset=offset)
-    for x_, s_, o_, out_ in _pieces(*arguments.side_by_side(x, scale.to(compute), o, out, block_size)):
+    s, o = of_reals(x, scale, zero_point, qmin, qmax, block_size, offset, result=out.dtype, out=out)
+    dtypes.codes_dtype(x.dtype, out.dtype, qmin, qmax)
+    for x_, s_, o_, out_ in _pieces(*side_by_side(x, s, o, out, block_size)):
         r = _grid_codes(x_, s_, o_, qmin, qmax, 0.0)
         if not out.dtype.is_floating_point:
             r = torch.where(r.isnan(), o_.neg().nan_to_num(0.0).clamp(qmin, qmax), r)
@@ -59,13 +53,12 @@ def _dequantize(
     q: Tensor,
     scale: Tensor,
     zero_point: Tensor | None,
-    block_size: _Blocks,
+    block_size: Blocks,
     dtype: torch.dtype | None,
     compute: torch.dtype | None,
     offset: bool,
 ) -> Tensor:
-    arguments.check_codes(q)
-    out = torch.empty_like(q, dtype=arguments.reals_dtype(q.dtype, scale.dtype, dtype), requires_grad=False)
+    out = torch.empty_like(q, dtype=dtypes.reals_dtype(q.dtype, scale.dtype, dtype), requires_grad=False)
     _dequantize_out(q, scale, zero_point, block_size, compute, offset, out)
     return out
 
@@ -74,18 +67,14 @@ def _dequantize_out(
     q: Tensor,
     scale: Tensor,
     zero_point: Tensor | None,
-    block_size: _Blocks,
+    block_size: Blocks,
     compute: torch.dtype | None,
     offset: bool,
     out: Tensor,
 ) -> None:
-    arguments.check_codes(q)
-    reals = arguments.reals_dtype(q.dtype, scale.dtype, out.dtype)
-    arguments.check_parameters(("q", q), scale, zero_point, block_size, out, reals)
-    compute = arguments.check_compute(compute, reals)
-    o = arguments.offset_of(zero_point, scale, compute, offset=offset)
-    for q_, s_, o_, out_ in _pieces(*arguments.side_by_side(q, scale.to(compute), o, out, block_size)):
-        out_.copy_(blocks.narrow(q_.to(compute).add(o_).mul_(s_), out.dtype))
+    s, o = of_codes(q, scale, zero_point, block_size, compute, offset, result=out.dtype, out=out)
+    for q_, s_, o_, out_ in _pieces(*side_by_side(q, s, o, out, block_size)):
+        out_.copy_(narrow(q_.to(s.dtype).add(o_).mul_(s_), out.dtype))
 
 
 def _quantize_dequantize(
@@ -94,11 +83,10 @@ def _quantize_dequantize(
     zero_point: Tensor | None,
     qmin: int,
     qmax: int,
-    block_size: _Blocks,
+    block_size: Blocks,
     shift: float,
     offset: bool,
 ) -> Tensor:
-    arguments.check_reals("x", x)
     out = torch.empty_like(x, requires_grad=False)
     _quantize_dequantize_out(x, scale, zero_point, qmin, qmax, block_size, shift, offset, out)
     return out
@@ -110,19 +98,15 @@ def _quantize_dequantize_out(
     zero_point: Tensor | None,
     qmin: int,
     qmax: int,
-    block_size: _Blocks,
+    block_size: Blocks,
     shift: float,
     offset: bool,
     out: Tensor,
 ) -> None:
-    arguments.check_reals("x", x)
-    arguments.check_grid(qmin, qmax)
-    compute = arguments.compute_dtype(x.dtype, qmin, qmax)
-    arguments.check_parameters(("x", x), scale, zero_point, block_size, out, x.dtype)
-    o = arguments.offset_of(zero_point, scale, compute, offset=offset)
-    for x_, s_, o_, out_ in _pieces(*arguments.side_by_side(x, scale.to(compute), o, out, block_size)):
+    s, o = of_reals(x, scale, zero_point, qmin, qmax, block_size, offset, result=x.dtype, out=out)
+    for x_, s_, o_, out_ in _pieces(*side_by_side(x, s, o, out, block_size)):
         r = _grid_codes(x_, s_, o_, qmin, qmax, shift)
-        out_.copy_(blocks.narrow(r.add_(o_ + shift if shift else o_).mul_(s_), out.dtype))
+        out_.copy_(narrow(r.add_(o_ + shift if shift else o_).mul_(s_), out.dtype))
 
 
 def _grid_codes(x: Tensor, s: Tensor, o: Tensor, qmin: int, qmax: int, shift: float) -> Tensor:

@@ -1,35 +1,32 @@
 """The reductions in torch operations, on integers that have the order of the floats."""
 
-from collections.abc import Sequence
 from typing import Any
 
 import torch
 from torch import Tensor
 
 from halfeven.optimized import arguments
-from halfeven.optimized.kernels import blocks
+from halfeven.optimized.kernels.chunked_arguments import Blocks
+from halfeven.optimized.kernels.chunked_parts import reduce
 
 __all__ = ["REDUCE"]
 
-_Blocks = Sequence[int] | None
 _INTEGERS = {2: torch.int16, 4: torch.int32, 8: torch.int64}
 
 
-def _aminmax(x: Tensor, block_size: _Blocks) -> tuple[Tensor, Tensor]:
+def _aminmax(x: Tensor, block_size: Blocks) -> tuple[Tensor, Tensor]:
     arguments.check_reduction(x, block_size)
-    low, high = (blocks.reduce(x, block_size, f) for f in (torch.amin, torch.amax))
+    low, high = (reduce(x, block_size, f) for f in (torch.amin, torch.amax))
     if not ((low == 0) | (high == 0)).any():
         return low.clone(), high.clone()  # of one element each, either may be x itself
     # Torch leaves open which zero is the less: the integers say.
     keys = _keys(x)
-    return _of_keys(blocks.reduce(keys, block_size, torch.amin), low), _of_keys(
-        blocks.reduce(keys, block_size, torch.amax), high
-    )
+    return _of_keys(reduce(keys, block_size, torch.amin), low), _of_keys(reduce(keys, block_size, torch.amax), high)
 
 
-def _amax(x: Tensor, block_size: _Blocks) -> Tensor:
+def _amax(x: Tensor, block_size: Blocks) -> Tensor:
     arguments.check_reduction(x, block_size)
-    return blocks.reduce(x.abs(), block_size, torch.amax)
+    return reduce(x.abs(), block_size, torch.amax)
 
 
 def _keys(x: Tensor) -> Tensor:

@@ -30,7 +30,10 @@ SHARED: list[tuple[type[Exception], dict[str, Any], list[str]]] = [
     (TypeError, {"scale": None}, ["scale=None"]),
     (TypeError, {"scale": True}, ["scale=True"]),
     (TypeError, {"scale": torch.ones((), dtype=torch.int32)}, ["scale", "int32", "float32"]),
+    (ValueError, {"scale": 2**2000}, [f"scale={2**2000}", "float64"]),
     (TypeError, {"zero_point": 1.5}, ["zero_point=1.5", "int"]),
+    (TypeError, {"zero_point": False}, ["zero_point=False", "int"]),
+    (ValueError, {"zero_point": 2**63}, [f"zero_point={2**63}", "int64"]),
     (TypeError, {"zero_point": torch.tensor(True)}, ["zero_point", "bool", "int8"]),
     (TypeError, {"zero_point": torch.tensor(1j)}, ["zero_point", "complex64"]),
     (RuntimeError, {"scale": torch.ones(4)}, ["scale", "(4,)", "(4, 6)"]),
@@ -38,6 +41,9 @@ SHARED: list[tuple[type[Exception], dict[str, Any], list[str]]] = [
     (RuntimeError, {"zero_point": torch.zeros(5, 1)}, ["zero_point", "(5, 1)", "(4, 6)"]),
     (TypeError, {"block_size": 2}, ["block_size=2", "sequence"]),
     (TypeError, {"block_size": (2, 1.5)}, ["block_size=(2, 1.5)", "ints"]),
+    (TypeError, {"block_size": (4, True)}, ["block_size=(4, True)", "ints"]),
+    (TypeError, {"block_size": (4, torch.tensor(6)), "zero_point": S}, ["block_size=(4, tensor(6))", "ints"]),
+    (TypeError, {"block_size": {4, 6}, "zero_point": S}, ["block_size={", "sequence"]),
     (ValueError, {"block_size": (2,), "scale": torch.ones(2)}, ["block_size=(2,)", "(4, 6)", "2 entries"]),
     (ValueError, {"block_size": (0, 6), "scale": torch.ones(1, 1)}, ["block_size=(0, 6)", "1 or more"]),
     (ValueError, {"block_size": (-1, 6), "scale": torch.ones(1, 1)}, ["block_size=(-1, 6)"]),
@@ -78,6 +84,7 @@ def test_shared_arguments(
         (TypeError, {"qmax": True}, ["qmax=True", "int"]),
         (TypeError, {"qmax": torch.tensor(3)}, ["qmax=tensor(3)", "int"]),
         (ValueError, {"qmin": 5, "qmax": 4}, ["qmin=5", "qmax=4"]),
+        (TypeError, {"qmin": torch.tensor(0), "qmax": 15}, ["qmin=tensor(0)", "int"]),
         (ValueError, {"qmin": 0, "qmax": 2**60}, [f"qmax={2**60}", "represent"]),
         (ValueError, {"qmin": 0, "qmax": 2**2000}, [f"qmax={2**2000}"]),
     ],
@@ -85,9 +92,11 @@ def test_shared_arguments(
 def test_input_and_grid(
     function: Callable[..., Any], error: type[Exception], given: dict[str, Any], words: list[str]
 ) -> None:
-    with pytest.raises(error) as raised:
-        function(**given)
-    assert all(word in str(raised.value) for word in words), str(raised.value)
+    for more in ({}, {"out": torch.empty(4, 6)}, {"zero_point": S, "out": torch.empty(4, 6)}):
+        for gradients in (True, False):
+            with pytest.raises(error) as raised, torch.set_grad_enabled(gradients):
+                function(**given, **more)
+            assert all(word in str(raised.value) for word in words), str(raised.value)
 
 
 @pytest.mark.parametrize(
@@ -124,6 +133,16 @@ def test_dequantize_dtypes() -> None:
         dequantize(dtype=torch.int8)
     with pytest.raises(TypeError, match=r"q of dtype torch\.bool"):
         dequantize(q=torch.ones(4, 6, dtype=torch.bool))
+
+
+@pytest.mark.parametrize("function", [quantize, dequantize])
+@pytest.mark.parametrize("dtype", [0, 3, True, "int8", int])
+def test_only_a_dtype_is_one(function: Callable[..., Any], dtype: Any) -> None:
+    """Torch takes the number of a dtype for it, and an operator any number."""
+    leaf = torch.ones((), requires_grad=True)
+    for more in ({}, {"scale": leaf}, {"zero_point": S, "out": torch.empty(4, 6)}):
+        with pytest.raises(TypeError, match=r"dtype=.* is not accepted: give None or"):
+            function(dtype=dtype, **more)
 
 
 @pytest.mark.parametrize("function", ["quantize", "dequantize", "quantize_dequantize"])

@@ -11,7 +11,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from halfeven.optimized import arguments, kernels
+from halfeven.optimized import dtypes, kernels
 from halfeven.optimized.kernels import chunked
 from halfeven.optimized.library import OPS
 
@@ -159,7 +159,7 @@ def exact(shape: Sequence[int], dtype: torch.dtype, denominator: float, seed: in
 
 
 def working(dtype: torch.dtype, grid: tuple[int, int]) -> torch.dtype:
-    return arguments.compute_dtype(dtype, *grid)
+    return dtypes.compute_dtype(dtype, *grid)
 
 
 def boundaries(dtype: torch.dtype, s: float, grid: tuple[int, int], z: float, shift: float) -> Tensor:
@@ -184,7 +184,9 @@ def test_elements(run: Run, name: str, dtype: torch.dtype) -> None:
         x = boundaries(dtype, s, grid, z, shift).repeat_interleave(len(specials))
         g = torch.tensor(specials, dtype=dtype).repeat(len(x) // len(specials))
         scale, zero_point = torch.full_like(x, s), torch.full_like(x, z)
-        compare(run, Case(name, g, x, scale, zero_point, working(dtype, grid), grid, shift))
+        t = working(dtype, grid)
+        compare(run, Case(name, g, x, scale, zero_point, t, grid, shift))
+        compare(run, Case(name, g, x, torch.tensor(s), torch.tensor(z), t, grid, shift, needs=(True, False, False)))
 
 
 @pytest.mark.parametrize("name", ["quantize", "quantize_dequantize"])

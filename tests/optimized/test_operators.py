@@ -155,10 +155,27 @@ def test_writing_is_seen_by_autograd() -> None:
         affine.quantize_dequantize(b, 0.1, 0, qmin=-8, qmax=7, out=b)
     with pytest.raises(RuntimeError, match="modified by an inplace operation"):
         loss.backward()
+
+
+@pytest.mark.parametrize("name", ["quantize", "dequantize", "quantize_dequantize"])
+def test_what_is_written_is_counted_and_what_is_refused_is_not(name: str) -> None:
+    function = getattr(operators, name)
+    grid = () if name == "dequantize" else GRID
+    out = torch.zeros(2, 4)
+    function(X, S[0], None, *grid, out=out)
+    counted = out._version
+    assert counted > 0
+    leaves = [S[0].clone().requires_grad_(), torch.ones((), requires_grad=True), torch.zeros(2, 4, requires_grad=True)]
+    for given, into in (((leaves[0], None), out), ((S[0], leaves[1]), out), ((S[0], None), leaves[2])):
+        with pytest.raises(RuntimeError, match="out is not accepted where a gradient is wanted"):
+            function(X, *given, *grid, out=into)
     with pytest.raises(RuntimeError, match="out is not accepted where a gradient is wanted"):
-        operators.quantize(X, S[0], None, *GRID, out=torch.zeros(2, 4, requires_grad=True))
+        function(X.clone().requires_grad_(), S[0], None, *grid, out=out)
     with pytest.raises(RuntimeError, match="negative bit"):
-        operators.quantize(X[0], S[0], None, *GRID, out=torch.zeros(4, dtype=torch.complex64).conj().imag)
+        function(X, S[0], None, *grid, out=torch.zeros(2, 4, dtype=torch.complex64).conj().imag)
+    with pytest.raises((RuntimeError, ValueError), match="block_size"):
+        function(X, S[0], None, *grid, block_size=(0, 1), out=out)
+    assert out._version == counted
 
 
 def test_nan_scales_of_any_payload_give_nan() -> None:

@@ -26,8 +26,8 @@ from torch import Tensor
 
 from halfeven.optimized import operators
 from halfeven.optimized.aimet.affine.grid import read_grid, second_is_end
-from halfeven.optimized.aimet.blocks import block_shape, exact_blocks
-from halfeven.optimized.arguments import codes_dtype, compute_dtype
+from halfeven.optimized.aimet.block_sizes import block_shape, exact_blocks
+from halfeven.optimized.dtypes import codes_dtype, compute_dtype
 
 __all__ = ["apply", "dequantize", "plain", "quantize", "quantize_dequantize", "undo"]
 

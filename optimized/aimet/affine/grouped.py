@@ -8,7 +8,7 @@ from torch import Tensor
 
 from halfeven.optimized.aimet.affine.affine_encoding import AffineEncoding
 from halfeven.optimized.aimet.affine.functional import quantize
-from halfeven.optimized.aimet.blocks import exact_blocks
+from halfeven.optimized.aimet.block_sizes import exact_blocks
 
 __all__ = ["GroupedBlockEncoding"]
 

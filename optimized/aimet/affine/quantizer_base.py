@@ -8,9 +8,9 @@ import torch
 from torch import Tensor, nn
 
 from halfeven.optimized.aimet.affine import range as ranges
-from halfeven.optimized.aimet.affine.calibration import observing
 from halfeven.optimized.aimet.affine.encoding import AffineEncoding
 from halfeven.optimized.aimet.affine.grid import shift_of
+from halfeven.optimized.aimet.affine.observation import observing
 from halfeven.optimized.aimet.affine.parameters import RangeParameters
 from halfeven.optimized.aimet.affine.quantizer_arguments import (
     blocks_of,
@@ -19,7 +19,7 @@ from halfeven.optimized.aimet.affine.quantizer_arguments import (
     named,
     with_shared_blocks,
 )
-from halfeven.optimized.aimet.base.calibration import check_expands
+from halfeven.optimized.aimet.base.observation import check_expands
 from halfeven.optimized.aimet.encoding_analyzer import EncodingAnalyzer, MinMaxEncodingAnalyzer
 
 __all__ = ["AffineQuantizerBase"]

@@ -8,23 +8,17 @@ The gradient goes straight through the rounding. The least scale stops that of t
 clamp that of the offset.
 """
 
+from collections.abc import Callable
 from itertools import product
 from typing import Any
 
 import torch
 from torch import Tensor
 
+from halfeven.optimized.registration import OPS, Operator, register
+
 __all__ = ["derived", "exact_range", "middle_offset", "min_scale", "nearest_integer", "range_offset", "range_scale"]
 
-_LIBRARY = torch.library.Library("halfeven", "FRAGMENT")  # type: ignore[no-untyped-call]
-for _schema in (
-    "range_scale(Tensor min, Tensor max, int num_steps) -> Tensor",
-    "range_scale_backward(Tensor grad, Tensor min, Tensor max, int num_steps) -> (Tensor, Tensor)",
-    "range_offset(Tensor min, Tensor scale, int qmin, int qmax) -> Tensor",
-    "range_offset_backward(Tensor grad, Tensor min, Tensor scale, int qmin, int qmax) -> (Tensor, Tensor)",
-):
-    _LIBRARY.define(_schema, tags=(torch.Tag.pt2_compliant_tag,))  # type: ignore[no-untyped-call]
-_OPS = torch.ops.halfeven
 _ULPS = (0, -1, 1, -2, 2)
 
 
@@ -43,7 +37,7 @@ def range_scale(low: Tensor, high: Tensor, num_steps: int, dtype: torch.dtype = 
     low, high = low.to(dtype), high.to(dtype)
     if not _opaque():
         return _scale(low, high, num_steps)
-    scale: Tensor = _OPS.range_scale.default(low, high, num_steps)
+    scale: Tensor = OPS.range_scale.default(low, high, num_steps)
     return scale
 
 
@@ -53,7 +47,7 @@ def range_offset(low: Tensor, scale: Tensor, qmin: int, qmax: int) -> Tensor:
     low, scale = low.to(wide), scale.to(wide)
     if not _opaque():
         return _offset(low, scale, qmin, qmax)
-    offset: Tensor = _OPS.range_offset.default(low, scale, qmin, qmax)
+    offset: Tensor = OPS.range_offset.default(low, scale, qmin, qmax)
     return offset
 
 
@@ -158,35 +152,48 @@ def _empty_pair(_: Tensor, a: Tensor, b: Tensor, *__: Any) -> tuple[Tensor, Tens
     return torch.empty_like(a), torch.empty_like(b)
 
 
-def _keep(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:  # noqa: ARG001
-    low, other, *ctx.settings = inputs
-    ctx.save_for_backward(low, other)
-
-
-def _differentiate(name: str) -> None:
-    backward = getattr(_OPS, f"{name}_backward").default
-
+def _gradients(name: str) -> Callable[..., tuple[Any, ...]]:
     def gradients(ctx: Any, grad: Tensor) -> tuple[Any, ...]:
-        return (*backward(grad, *ctx.saved_tensors, *ctx.settings), *(None for _ in ctx.settings))
+        found = getattr(OPS, name).default(grad, *ctx.saved_tensors, *ctx.settings)
+        return (*found, *(None for _ in ctx.settings))
 
+    return gradients
+
+
+def _batched(name: str) -> Callable[..., tuple[Tensor, int]]:
     def batched(info: Any, dims: tuple[Any, ...], a: Tensor, b: Tensor, *settings: int) -> tuple[Tensor, int]:
         a, b = (
             t.expand(info.batch_size, *t.shape) if d is None else t.movedim(d, 0)
             for t, d in zip((a, b), dims[:2], strict=True)
         )
-        return getattr(_OPS, name).default(a, b, *settings), 0
+        return getattr(OPS, name).default(a, b, *settings), 0
 
-    torch.library.register_autograd(f"halfeven::{name}", gradients, setup_context=_keep, lib=_LIBRARY)
-    torch.library.register_vmap(f"halfeven::{name}", batched, lib=_LIBRARY)
+    return batched
 
 
-for _name, _function, _fake in (
-    ("range_scale", _scale, _empty),
-    ("range_scale_backward", _scale_backward, _empty_pair),
-    ("range_offset", _offset, _empty),
-    ("range_offset_backward", _offset_backward, _empty_pair),
-):
-    _LIBRARY.impl(_name, _function, "CompositeExplicitAutograd")  # type: ignore[no-untyped-call]
-    torch.library.register_fake(f"halfeven::{_name}", _fake, lib=_LIBRARY)
-for _name in ("range_scale", "range_offset"):
-    _differentiate(_name)
+register(
+    {
+        "range_scale": Operator(
+            "(Tensor min, Tensor max, int num_steps) -> Tensor",
+            _scale,
+            _empty,
+            backward=_gradients("range_scale_backward"),
+            vmap=_batched("range_scale"),
+        ),
+        "range_scale_backward": Operator(
+            "(Tensor grad, Tensor min, Tensor max, int num_steps) -> (Tensor, Tensor)", _scale_backward, _empty_pair
+        ),
+        "range_offset": Operator(
+            "(Tensor min, Tensor scale, int qmin, int qmax) -> Tensor",
+            _offset,
+            _empty,
+            backward=_gradients("range_offset_backward"),
+            vmap=_batched("range_offset"),
+        ),
+        "range_offset_backward": Operator(
+            "(Tensor grad, Tensor min, Tensor scale, int qmin, int qmax) -> (Tensor, Tensor)",
+            _offset_backward,
+            _empty_pair,
+        ),
+    }
+)

@@ -11,7 +11,7 @@ from torch import Tensor
 
 from halfeven.optimized import operators
 from halfeven.optimized.aimet.affine.range import min_scale
-from halfeven.optimized.aimet.blocks import block_shape, concretize
+from halfeven.optimized.aimet.block_sizes import block_shape, concretize
 
 __all__ = [
     "EncodingAnalyzer",

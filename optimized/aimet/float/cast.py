@@ -11,21 +11,15 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from halfeven.optimized.aimet.blocks import exact_blocks
+from halfeven.optimized.aimet.block_sizes import exact_blocks
 from halfeven.optimized.aimet.float.formats import FloatFormat
-from halfeven.optimized.kernels import blocks
+from halfeven.optimized.dtypes import REALS
+from halfeven.optimized.kernels.chunked_parts import sum_to
+from halfeven.optimized.registration import OPS, Operator, register
 
 __all__ = ["blockwise", "held", "quantize", "quantize_dequantize", "scale"]
 
 _PIECE = 2**17  # elements that stay in a cache
-_REALS = (torch.float32, torch.float64, torch.float16, torch.bfloat16)
-_FORMAT = "int exponent_bits, int mantissa_bits, bool finite, bool unsigned_zero, bool dequantize"
-_SCHEMAS = (
-    f"float_cast(Tensor x, Tensor scale, {_FORMAT}) -> Tensor",
-    f"float_cast_backward(Tensor grad, Tensor x, Tensor scale, {_FORMAT}, bool x_, bool scale_) -> (Tensor, Tensor)",
-    "float_scale(Tensor maxval, int exponent_bits, int mantissa_bits, bool finite, bool unsigned_zero) -> Tensor",
-)
-_OPS: Any = torch.ops.halfeven
 
 
 def quantize(x: Tensor, format_: FloatFormat, scales: Tensor, block_size: Sequence[int] | None) -> Tensor:
@@ -57,7 +51,7 @@ def blockwise(
     function: Callable[[Tensor, Tensor], Tensor], x: Tensor, scales: Tensor, block_size: Sequence[int] | None
 ) -> Tensor:
     """``function`` of ``x`` and a scale that broadcasts to it, in the shape of ``x``."""
-    if x.dtype not in _REALS:
+    if x.dtype not in REALS:
         msg = f"input of dtype {x.dtype} is not accepted: give float32, float64, float16 or bfloat16"
         raise ValueError(msg)
     if not block_size:
@@ -78,7 +72,7 @@ def _apply(name: str, *given: Any) -> Tensor:
     wanted = torch.is_grad_enabled() and any(isinstance(t, Tensor) and t.requires_grad for t in given)
     seen = wanted or torch.compiler.is_compiling() or torch._C._are_functorch_transforms_active()  # noqa: SLF001
     plain = all(type(t) in {Tensor, torch.nn.Parameter} for t in given if isinstance(t, Tensor))
-    found: Tensor = getattr(_OPS, name).default(*given) if seen or not plain else _IMPLEMENTATIONS[name](*given)
+    found: Tensor = getattr(OPS, name).default(*given) if seen or not plain else _OPERATORS[name].implementation(*given)
     return found
 
 
@@ -106,7 +100,7 @@ def _cast_backward(grad: Tensor, x: Tensor, scale: Tensor, *settings: Any) -> tu
         return dx.to(x.dtype), x.new_empty((0,))
     u = y.to(wide)
     ds = g * (format_.nearest(y.clone()).to(wide) - torch.where(inside, u, none)) if dequantized else -dx * u
-    return dx.to(x.dtype) if need_x else x.new_empty((0,)), blocks.sum_to(ds, scale, None)
+    return dx.to(x.dtype) if need_x else x.new_empty((0,)), sum_to(ds, scale, None)
 
 
 def _scale(maxval: Tensor, *settings: Any) -> Tensor:
@@ -123,11 +117,6 @@ def _scale(maxval: Tensor, *settings: Any) -> Tensor:
 def _scale_gradient(ctx: Any, grad: Tensor) -> tuple[Any, ...]:
     (maxval,) = ctx.saved_tensors
     return ((grad.double() * maxval.sgn() / FloatFormat(*ctx.settings).max).to(maxval.dtype), None, None, None, None)
-
-
-def _keep_maxval(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:  # noqa: ARG001
-    maxval, *ctx.settings = inputs
-    ctx.save_for_backward(maxval)
 
 
 def _wide(x: Tensor, scale: Tensor) -> torch.dtype:
@@ -147,14 +136,9 @@ def _pieces(x: Tensor, s: Tensor, out: Tensor) -> Iterator[tuple[Tensor, Tensor,
         yield from _pieces(x.narrow(d, start, length), s_, out.narrow(d, start, length))
 
 
-def _keep(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:  # noqa: ARG001
-    x, scale, *ctx.settings = inputs
-    ctx.save_for_backward(x, scale)
-
-
 def _gradients(ctx: Any, grad: Tensor) -> tuple[Any, ...]:
     needs = ctx.needs_input_grad[:2]
-    found = _OPS.float_cast_backward.default(grad, *ctx.saved_tensors, *ctx.settings, *needs)
+    found = OPS.float_cast_backward.default(grad, *ctx.saved_tensors, *ctx.settings, *needs)
     own = (g if needed else None for g, needed in zip(found, needs, strict=True))
     return (*own, *(None for _ in ctx.settings))
 
@@ -164,14 +148,7 @@ def _batched(info: Any, dims: tuple[Any, ...], x: Tensor, scale: Tensor, *settin
     if dims[1] is not None:
         scale = scale.movedim(dims[1], 0)
         scale = scale.reshape(scale.shape[0], *(1,) * (x.ndim - scale.ndim), *scale.shape[1:])
-    return _OPS.float_cast.default(x, scale, *settings), 0
-
-
-_IMPLEMENTATIONS: dict[str, Callable[..., Any]] = {
-    "float_cast": _cast,
-    "float_cast_backward": _cast_backward,
-    "float_scale": _scale,
-}
+    return OPS.float_cast.default(x, scale, *settings), 0
 
 
 def _like(x: Tensor, *_: Any) -> Tensor:
@@ -190,20 +167,20 @@ def _like_scale(maxval: Tensor, *_: Any) -> Tensor:
     return torch.empty_like(maxval, dtype=torch.float32, requires_grad=False)
 
 
-def _register() -> Any:
-    """Define and register all; the library must live as long as the process, or its operators vanish."""
-    register: Any = torch.library  # its functions have no types
-    library = register.Library("halfeven", "FRAGMENT")
-    for schema in _SCHEMAS:
-        library.define(schema, tags=(torch.Tag.pt2_compliant_tag,))
-    fakes = {"float_cast": _like, "float_cast_backward": _like_both, "float_scale": _like_scale}
-    for name, function in _IMPLEMENTATIONS.items():
-        library.impl(name, function, "CompositeExplicitAutograd")
-        register.register_fake(f"halfeven::{name}", fakes[name], lib=library)
-    register.register_autograd("halfeven::float_cast", _gradients, setup_context=_keep, lib=library)
-    register.register_autograd("halfeven::float_scale", _scale_gradient, setup_context=_keep_maxval, lib=library)
-    register.register_vmap("halfeven::float_cast", _batched, lib=library)
-    return library
-
-
-_LIBRARY = _register()
+_FORMAT = "int exponent_bits, int mantissa_bits, bool finite, bool unsigned_zero"
+_OPERATORS = {
+    "float_cast": Operator(
+        f"(Tensor x, Tensor scale, {_FORMAT}, bool dequantize) -> Tensor",
+        _cast,
+        _like,
+        backward=_gradients,
+        vmap=_batched,
+    ),
+    "float_cast_backward": Operator(
+        f"(Tensor grad, Tensor x, Tensor scale, {_FORMAT}, bool dequantize, bool x_, bool scale_) -> (Tensor, Tensor)",
+        _cast_backward,
+        _like_both,
+    ),
+    "float_scale": Operator(f"(Tensor maxval, {_FORMAT}) -> Tensor", _scale, _like_scale, backward=_scale_gradient),
+}
+register(_OPERATORS)

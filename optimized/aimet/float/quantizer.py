@@ -7,7 +7,7 @@ from typing import Any, Self
 import torch
 from torch import Tensor
 
-from halfeven.optimized.aimet.base.calibration import check_expands, observing
+from halfeven.optimized.aimet.base.observation import check_expands, observing
 from halfeven.optimized.aimet.encoding_analyzer import EncodingAnalyzer, MinMaxEncodingAnalyzer
 from halfeven.optimized.aimet.float import cast
 from halfeven.optimized.aimet.float.encoding import FloatEncoding

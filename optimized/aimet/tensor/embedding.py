@@ -6,7 +6,7 @@ from torch import Tensor
 from torch.nn import functional
 
 from halfeven.optimized.aimet.affine.encoding import AffineEncoding
-from halfeven.optimized.aimet.blocks import concretize
+from halfeven.optimized.aimet.block_sizes import concretize
 
 __all__ = ["encoding"]
 

@@ -1,11 +1,11 @@
-"""What the torch path is made of: parameters per element, reductions per block, and a cast that rounds once."""
+"""What the torch path is made of: parameters beside elements, reductions per block, and a cast that rounds once."""
 
 from collections.abc import Callable, Sequence
 
 import torch
 from torch import Tensor
 
-__all__ = ["expand", "narrow", "reduce", "sum_to"]
+__all__ = ["expand", "narrow", "reduce", "side_by_side", "sum_to"]
 
 
 def narrow(x: Tensor, dtype: torch.dtype) -> Tensor:
@@ -30,6 +30,28 @@ def expand(parameter: Tensor, shape: torch.Size, block_size: Sequence[int] | Non
         if b > 1 and parameter.shape[d] > 1:
             parameter = parameter.repeat_interleave(b, d).narrow(d, 0, n)
     return parameter
+
+
+def side_by_side(
+    x: Tensor, s: Tensor, o: Tensor, out: Tensor, block_size: Sequence[int] | None
+) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    """Views of ``x`` and ``out`` that the parameters ``s`` and ``o`` broadcast to.
+
+    Splitting a dimension in (blocks, elements) never copies. Only where the last block is short are the
+    parameters repeated, along that dimension.
+    """
+    if block_size is None:
+        return x, s, o, out
+    for d in reversed(range(x.ndim)):
+        n, b = x.shape[d], block_size[d]
+        if b == 1 or n <= b:
+            continue
+        if n % b:
+            s, o = (p.repeat_interleave(b, d).narrow(d, 0, n) if p.ndim else p for p in (s, o))
+        else:
+            x, out = (torch.unflatten(t, d, (n // b, b)) for t in (x, out))
+            s, o = (p.unsqueeze(d + 1) if p.ndim else p for p in (s, o))
+    return x, s, o, out
 
 
 def reduce(x: Tensor, block_size: Sequence[int] | None, function: Callable[..., Tensor]) -> Tensor:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from torch import Tensor
 
-from halfeven.optimized.aimet.base import calibration
+from halfeven.optimized.aimet.base import observation
 
 if TYPE_CHECKING:
     from halfeven.optimized.aimet.affine.quantizer_base import AffineQuantizerBase
@@ -16,7 +16,7 @@ __all__ = ["observing"]
 
 @contextmanager
 def observing(quantizer: "AffineQuantizerBase") -> Iterator[None]:
-    """As ``base.calibration.observing``; an end that is not to be overwritten stays."""
+    """As ``base.observation.observing``; an end that is not to be overwritten stays."""
     if not quantizer.is_overwrite_allowed():
         yield
         return
@@ -31,7 +31,7 @@ def observing(quantizer: "AffineQuantizerBase") -> Iterator[None]:
         allowed = {name: end if quantizer.is_overwrite_allowed(name) else None for name, end in ends.items()}
         quantizer.set_range(allowed["min"], allowed["max"])
 
-    with calibration.observing(quantizer, steps, quantizer.symmetric, of_batch, of_all):
+    with observation.observing(quantizer, steps, quantizer.symmetric, of_batch, of_all):
         yield
 
 
