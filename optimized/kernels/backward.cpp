@@ -9,29 +9,19 @@
 #include <torch/csrc/stable/library.h>
 #include <torch/csrc/stable/ops.h>
 
-#include "backward_tile.h"
+#include "backward.h"
+#include "backward_items.h"
 #include "isa.h"
-#include "layout.h"
-#include "reduce_items.h"
 #include "tensor.h"
 
 namespace halfeven {
 
 namespace {
 
+using namespace backward;
+
 using Gradients = std::tuple<Tensor, Tensor, Tensor>;
 using Needs = bool[3];
-
-// What an operator is asked, besides its tensors.
-struct Settings {
-  Gradient op;
-  Dtype t;  // of the arithmetic
-  int64_t qmin = 0, qmax = 0;
-  double shift = 0;
-  bool offset = false;
-};
-
-enum Operand { kX, kG, kDx, kElements, kScale = kElements, kZeroPoint, kScaleSum, kZeroPointSum, kOperands };
 
 Tensor empty(int64_t ndim, const int64_t* size, Dtype dtype) {
   std::vector<int64_t> stride(ndim);
@@ -95,144 +85,6 @@ struct Sums {
   }
 };
 
-// What the tiles of all items have in common.
-struct Pass {
-  const Settings& settings;
-  TileKernel kernel;
-  Load load_x, load_g, load_scale, load_zero_point;
-  Save save_dx;
-  bool x_as_is, g_as_is;  // in memory as the kernel takes it, where rows are contiguous
-  bool need_x, sums, integer_zero_point;
-  int64_t x_item, g_item;
-  int64_t row[kOperands], col[kOperands];
-};
-
-// Where the sums of an item go.
-struct Target {
-  double* at;
-  int64_t row, col;
-};
-
-template <class C>
-class Item {
- public:
-  Item(const Pass& pass, char* const* data, Target scale, Target zero_point)
-      : pass_(pass), data_(data), scale_(scale), zero_point_(zero_point) {}
-
-  void columns(int64_t rows, int64_t len) {
-    parameters(0, pass_.col, len);
-    if (pass_.sums)
-      for (int64_t c = 0; c < len; ++c) ds_[c] = do_[c] = -0.0;
-    const int64_t cols = std::min(len, kTileElements), step = kTileElements / cols;
-    for (int64_t r = 0; r < rows; r += step)
-      for (int64_t c = 0; c < len; c += cols) tile(r, c, std::min(rows - r, step), std::min(len - c, cols), c);
-    flush(len, scale_.at, scale_.col, zero_point_.at, zero_point_.col);
-  }
-
-  void rows(int64_t rows, int64_t len, bool gathered) {
-    const int64_t cols = std::min(len, kTileElements / (gathered ? std::min(rows, kGathered) : 1));
-    const int64_t step = std::min(rows, kTileElements / cols);
-    for (int64_t r = 0; r < rows; r += step) {
-      const int64_t n = std::min(rows - r, step);
-      parameters(r, pass_.row, n);
-      for (int64_t c = 0; c < len; c += cols) {
-        tile(r, c, n, std::min(len - c, cols), 0);
-        flush(n, scale_.at + r * scale_.row, scale_.row, zero_point_.at + r * zero_point_.row, zero_point_.row);
-      }
-    }
-  }
-
- private:
-  void parameters(int64_t row, const int64_t* step, int64_t n) {
-    pass_.load_scale(data_[kScale] + row * pass_.row[kScale], step[kScale], n, s_);
-    if (!data_[kZeroPoint]) {
-      std::fill(o_, o_ + n, C(0));
-      return;
-    }
-    pass_.load_zero_point(data_[kZeroPoint] + row * pass_.row[kZeroPoint], step[kZeroPoint], n, o_);
-    if (pass_.settings.offset) return;
-    // An integer has no -0: its 0 is an offset of +0.0.
-    if (pass_.integer_zero_point)
-      for (int64_t i = 0; i < n; ++i) o_[i] = C(0) - o_[i];
-    else
-      for (int64_t i = 0; i < n; ++i) o_[i] = -o_[i];
-  }
-
-  // `first`: where its parameters and sums are.
-  void tile(int64_t row, int64_t col, int64_t rows, int64_t len, int64_t first) {
-    const auto at = [&](Operand k) { return data_[k] + (row * pass_.row[k] + col * pass_.col[k]); };
-    Tile t{rows, len, nullptr, nullptr, dx_, 0, 0, len, s_ + first, o_ + first, static_cast<double>(pass_.settings.qmin),
-           static_cast<double>(pass_.settings.qmax), pass_.settings.shift, ds_ + first, do_ + first};
-    t.g = elements(pass_.g_as_is, pass_.load_g, kG, pass_.g_item, at(kG), rows, len, g_, &t.g_row);
-    // The derivative with respect to codes does not depend on them.
-    const bool unread = !pass_.sums && pass_.settings.op == Gradient::Dequantize;
-    t.x = unread ? t.g : elements(pass_.x_as_is, pass_.load_x, kX, pass_.x_item, at(kX), rows, len, x_, &t.x_row);
-    if (unread) t.x_row = t.g_row;
-    const bool in_place = pass_.need_x && pass_.x_as_is && pass_.col[kDx] == pass_.x_item;
-    if (in_place) {
-      t.dx = at(kDx);
-      t.dx_row = pass_.row[kDx] / pass_.x_item;
-    }
-    pass_.kernel(t);
-    if (in_place || !pass_.need_x) return;
-    if (pass_.row[kDx] == len * pass_.col[kDx]) return pass_.save_dx(dx_, at(kDx), pass_.col[kDx], rows * len);
-    for (int64_t r = 0; r < rows; ++r) pass_.save_dx(dx_ + r * len, at(kDx) + r * pass_.row[kDx], pass_.col[kDx], len);
-  }
-
-  // The elements where they are, or a copy of them.
-  const void* elements(bool as_is, Load load, Operand k, int64_t item, const char* from, int64_t rows, int64_t len,
-                       C* copy, int64_t* row) const {
-    if (as_is && pass_.col[k] == item) {
-      *row = pass_.row[k] / item;
-      return from;
-    }
-    *row = len;
-    if (pass_.row[k] == len * pass_.col[k])
-      load(from, pass_.col[k], rows * len, copy);
-    else
-      for (int64_t r = 0; r < rows; ++r) load(from + r * pass_.row[k], pass_.col[k], len, copy + r * len);
-    return copy;
-  }
-
-  void flush(int64_t n, double* scale, int64_t scale_step, double* zero_point, int64_t zero_point_step) const {
-    if (!pass_.sums) return;
-    if (scale_.at)
-      for (int64_t i = 0; i < n; ++i) scale[i * scale_step] += ds_[i];
-    if (zero_point_.at)
-      for (int64_t i = 0; i < n; ++i) zero_point[i * zero_point_step] += do_[i];
-  }
-
-  static constexpr int64_t kMost = std::max(kItemColumns, kTileElements);
-  const Pass& pass_;
-  char* const* data_;
-  Target scale_, zero_point_;
-  alignas(64) C g_[kTileElements];
-  alignas(64) C x_[kTileElements];
-  alignas(64) C dx_[kTileElements];
-  alignas(64) C s_[kMost];
-  alignas(64) C o_[kMost];
-  alignas(64) double ds_[kMost];
-  alignas(64) double do_[kMost];
-};
-
-template <class C>
-void run(Pass& pass, const Items<kOperands>& items) {
-  std::copy(items.loops.step[0], items.loops.step[0] + kOperands, pass.col);
-  std::copy(items.loops.step[1], items.loops.step[1] + kOperands, pass.row);
-  Results<double> scale(items, kScaleSum), zero_point(items, kZeroPointSum);
-  items.parallel([&](int64_t item, char* const* data, int64_t rows, int64_t len) {
-    Item<C> work(pass, data, {scale.at(item, data, -0.0), scale.row, scale.col},
-                 {zero_point.at(item, data, -0.0), zero_point.row, zero_point.col});
-    if (items.columns)
-      work.columns(rows, len);
-    else
-      work.rows(rows, len, items.gathered);
-  });
-  const auto add = [](double& entry, double part) { entry += part; };
-  scale.combine(items, add);
-  zero_point.combine(items, add);
-}
-
 void check_need(bool needed, const char* need, const Argument& of) {
   if (needed && !is_float(of.dtype))
     fail(std::string(need) + "=True is not accepted for " + of.name + " of dtype " + name_of(of.dtype) +
@@ -252,7 +104,7 @@ Gradients gradients(const Settings& settings, const Argument& grad, const Argume
   if (need_zero_point) check_need(true, "need_zero_point", zero_point);
 
   const BackwardKernels kernels = isa() == Isa::Avx2 ? avx2::backward_kernels() : baseline::backward_kernels();
-  const Dtype t = settings.t;
+  const Dtype compute = settings.compute;
   const Tensor dx = need_x ? empty_like(x_tensor, x.dtype) : nothing(x.dtype);
   Sums scale_sums(scale, need_scale), zero_point_sums(zero_point, need_zero_point);
   const bool sums = need_scale || need_zero_point;
@@ -270,14 +122,22 @@ Gradients gradients(const Settings& settings, const Argument& grad, const Argume
       const Items<kOperands> items(loops, kElements, item);
       // Kernels that take 16-bit elements as they are take all operands so; copies are as wide as the arithmetic.
       const bool contiguous = std::equal(item, item + kElements, items.loops.step[0]);
-      const bool narrow = contiguous && item_size(x.dtype) == 2 && as_is(settings.op, x.dtype, t);
-      const auto usable = [&](Dtype in) { return narrow || (item_size(in) > 2 && as_is(settings.op, in, t)); };
-      Pass pass{settings, kernels.tile(settings.op, narrow ? x.dtype : t, t, items.columns, sums),
-                kernels.load(x.dtype, t), kernels.load(grad.dtype, t), kernels.load(scale.dtype, t),
-                present ? kernels.load(zero_point.dtype, t) : nullptr, kernels.save(t, x.dtype),
-                usable(x.dtype), usable(grad.dtype), need_x, sums,
-                present && !is_float(zero_point.dtype), x.item, grad.item, {}, {}};
-      if (t == Dtype::F64)
+      const bool narrow = contiguous && item_size(x.dtype) == 2 && as_is(settings.op, x.dtype, compute);
+      const auto usable = [&](Dtype in) { return narrow || (item_size(in) > 2 && as_is(settings.op, in, compute)); };
+      Pass pass{.settings = settings,
+                .x = x,
+                .grad = grad,
+                .scale = scale,
+                .zero_point = zero_point,
+                .kernel = kernels.kernel(settings.op, narrow ? x.dtype : compute, compute, items.columns, sums),
+                .load_x = kernels.load(x.dtype, compute),
+                .load_g = kernels.load(grad.dtype, compute),
+                .save_dx = kernels.save(compute, x.dtype),
+                .x_as_is = usable(x.dtype),
+                .g_as_is = usable(grad.dtype),
+                .need_x = need_x,
+                .sums = sums};
+      if (compute == Dtype::F64)
         run<double>(pass, items);
       else
         run<float>(pass, items);
@@ -288,16 +148,16 @@ Gradients gradients(const Settings& settings, const Argument& grad, const Argume
     const Argument& p = from.parameter;
     bool single = p.ndim == x.ndim && std::equal(x.size, x.size + x.ndim, p.size) && x.numel;
     for (int64_t d = 0; block && d < x.ndim; ++d) single &= block[d] == 1;
-    return from.result(negate, single, kernels.save_sums(t, p.dtype));
+    return from.result(negate, single, kernels.save_sums(compute, p.dtype));
   };
-  return {dx, result(scale_sums, need_scale, false), result(zero_point_sums, need_zero_point, !settings.offset)};
+  return {dx, result(scale_sums, need_scale, false), result(zero_point_sums, need_zero_point, !settings.is_offset)};
 }
 
 Gradients of_reals(Settings settings, const Tensor& grad, const Tensor& x, const Tensor& scale,
                    const std::optional<Tensor>& zero_point, const BlockSize& block_size, const Needs& needs) {
   const Argument x_ = read("x", x, kReals);
   check_grid(settings.qmin, settings.qmax);
-  settings.t = compute_dtype(x_.dtype, settings.qmin, settings.qmax);
+  settings.compute = compute_dtype(x_.dtype, settings.qmin, settings.qmax);
   return gradients(settings, read("grad", grad, set_of({x_.dtype})), x_, x, read("scale", scale, kScales),
                    read("zero_point", zero_point, kZeroPoints), block_size, needs);
 }
@@ -306,7 +166,7 @@ Gradients quantize_backward(const Tensor& grad, const Tensor& x, const Tensor& s
                             const std::optional<Tensor>& zero_point, int64_t qmin, int64_t qmax,
                             const BlockSize& block_size, bool offset, bool need_x, bool need_scale,
                             bool need_zero_point) {
-  return of_reals({Gradient::Quantize, Dtype::None, qmin, qmax, 0, offset}, grad, x, scale, zero_point, block_size,
+  return of_reals({.op = Gradient::Quantize, .qmin = qmin, .qmax = qmax, .is_offset = offset}, grad, x, scale, zero_point, block_size,
                   {need_x, need_scale, need_zero_point});
 }
 
@@ -314,20 +174,18 @@ Gradients quantize_dequantize_backward(const Tensor& grad, const Tensor& x, cons
                                        const std::optional<Tensor>& zero_point, int64_t qmin, int64_t qmax,
                                        const BlockSize& block_size, double shift, bool offset, bool need_x,
                                        bool need_scale, bool need_zero_point) {
-  return of_reals({Gradient::QuantizeDequantize, Dtype::None, qmin, qmax, shift, offset}, grad, x, scale, zero_point,
-                  block_size, {need_x, need_scale, need_zero_point});
+  return of_reals(
+      {.op = Gradient::QuantizeDequantize, .qmin = qmin, .qmax = qmax, .shift = shift, .is_offset = offset}, grad, x,
+      scale, zero_point, block_size, {need_x, need_scale, need_zero_point});
 }
 
 Gradients dequantize_backward(const Tensor& grad, const Tensor& q, const Tensor& scale,
                               const std::optional<Tensor>& zero_point, const BlockSize& block_size,
-                              std::optional<torch::headeronly::ScalarType> compute, bool offset, bool need_q,
+                              std::optional<int32_t> compute, bool offset, bool need_q,
                               bool need_scale, bool need_zero_point) {
   const Argument q_ = read("q", q, kStored), grad_ = read("grad", grad, kReals);
-  const Dtype t = compute ? dtype_of(static_cast<int32_t>(*compute)) : grad_.dtype;
-  if (t == Dtype::None || !is_float(t))
-    fail("compute of dtype " + (t == Dtype::None ? "number " + std::to_string(static_cast<int>(*compute)) : name_of(t)) +
-         " is not accepted: give None or " + names_of(kReals));
-  return gradients({Gradient::Dequantize, t, 0, 0, 0, offset}, grad_, q_, q, read("scale", scale, kScales),
+  const Dtype own = read_dtype("compute", compute, kReals, grad_.dtype);
+  return gradients({.op = Gradient::Dequantize, .compute = own, .is_offset = offset}, grad_, q_, q, read("scale", scale, kScales),
                    read("zero_point", zero_point, kZeroPoints), block_size, {need_q, need_scale, need_zero_point});
 }
 

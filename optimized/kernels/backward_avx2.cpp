@@ -1,9 +1,11 @@
 // The kernels of the gradients for AVX2, FMA and F16C. Headers of others come before the pragma: see forward_avx2.cpp.
 #include <cstdint>
 
-#include "backward_tile.h"
+#include "backward.h"
 
 #if defined(__x86_64__)
+
+#include <immintrin.h>
 
 #pragma GCC target("avx2,fma,f16c")
 
@@ -11,9 +13,14 @@
 #define HALFEVEN_SSE4
 #include "arith.h"
 #include "backward_kernels.h"
+#include "backward_lanes_avx2.h"
+#include "backward_fast_avx2.h"
 
 halfeven::BackwardKernels halfeven::avx2::backward_kernels() {
-  return {backward::tile, backward::load_of, backward::save_of, backward::save_sums_of};
+  return {.kernel = backward::fast_kernel,
+          .load = backward::load_of,
+          .save = backward::save_of,
+          .save_sums = backward::save_sums_of};
 }
 
 #else

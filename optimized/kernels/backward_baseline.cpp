@@ -1,12 +1,15 @@
 // The kernels of the gradients for every processor of the kind that is compiled for.
 #include <cstdint>
 
-#include "backward_tile.h"
+#include "backward.h"
 
 #define HALFEVEN_ISA baseline
 #include "arith.h"
 #include "backward_kernels.h"
 
 halfeven::BackwardKernels halfeven::baseline::backward_kernels() {
-  return {backward::tile, backward::load_of, backward::save_of, backward::save_sums_of};
+  return {.kernel = backward::kernel,
+          .load = backward::load_of,
+          .save = backward::save_of,
+          .save_sums = backward::save_sums_of};
 }

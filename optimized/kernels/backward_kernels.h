@@ -62,26 +62,36 @@ typename Stored<In>::Memory stored(const Terms<op, T>& terms, typename Stored<In
 
 // Four lanes, whatever registers there are.
 using Four = double __attribute__((vector_size(4 * sizeof(double))));
+using FourFloats = float __attribute__((vector_size(4 * sizeof(float))));
 
-// The sum, by an order that depends on n alone: sixteen lanes, then pairs of lanes.
+inline void load_four(const float* v, Four& to) {
+  FourFloats floats;
+  __builtin_memcpy(&floats, v, sizeof floats);
+  to = __builtin_convertvector(floats, Four);
+}
+
+inline void load_four(const double* v, Four& to) { __builtin_memcpy(&to, v, sizeof to); }
+
+// The sum, by an order that depends on n alone: four lanes, sixteen terms at a time.
 template <class C>
 double total(const C* __restrict terms, int64_t n) {
-  Four lanes[4];
-  const auto add = [&](Four& to, const C* v) {
-    to += Four{static_cast<double>(v[0]), static_cast<double>(v[1]), static_cast<double>(v[2]),
-               static_cast<double>(v[3])};
-  };
-  for (Four& lane : lanes) lane = Four{-0.0, -0.0, -0.0, -0.0};
+  Four sum = {-0.0, -0.0, -0.0, -0.0};
   int64_t i = 0;
-  for (; i + 16 <= n; i += 16)
-    for (int k = 0; k < 4; ++k) add(lanes[k], terms + i + 4 * k);
-  for (; i + 4 <= n; i += 4) add(lanes[0], terms + i);
+  Four part[4];
+  for (; i + 16 <= n; i += 16) {
+    for (int k = 0; k < 4; ++k) load_four(terms + i + 4 * k, part[k]);
+    sum += (part[0] + part[1]) + (part[2] + part[3]);
+  }
+  for (; i + 4 <= n; i += 4) {
+    load_four(terms + i, part[0]);
+    sum += part[0];
+  }
   if (i < n) {
     C rest[4] = {C(-0.0), C(-0.0), C(-0.0), C(-0.0)};
     for (int j = 0; i + j < n; ++j) rest[j] = terms[i + j];
-    add(lanes[1], rest);
+    load_four(rest, part[0]);
+    sum += part[0];
   }
-  const Four sum = (lanes[0] + lanes[2]) + (lanes[1] + lanes[3]);
   return (sum[0] + sum[2]) + (sum[1] + sum[3]);
 }
 
@@ -90,21 +100,24 @@ void add_each(double* __restrict sums, const C* __restrict terms, int64_t n) {
   for (int64_t i = 0; i < n; ++i) sums[i] += static_cast<double>(terms[i]);
 }
 
-// A tile as a kernel sees it: elements in memory are of dtype In, or as wide as the arithmetic's.
+// A job as a kernel sees it: elements in memory are of dtype In, or as wide as the arithmetic's.
 template <Dtype In, Dtype T>
 struct View {
   using M = typename Stored<In>::Memory;
   using C = typename Working<T>::C;
-  const Tile& t;
+  const BackwardJob& job;
   C low, high, shift;
 
-  explicit View(const Tile& tile)
-      : t(tile), low(static_cast<C>(t.low)), high(static_cast<C>(t.high)), shift(static_cast<C>(t.shift)) {}
-  const M* g(int64_t r) const { return static_cast<const M*>(t.g) + r * t.g_row; }
-  const M* x(int64_t r) const { return static_cast<const M*>(t.x) + r * t.x_row; }
-  M* dx(int64_t r) const { return static_cast<M*>(t.dx) + r * t.dx_row; }
+  explicit View(const BackwardJob& given)
+      : job(given),
+        low(static_cast<C>(job.low)),
+        high(static_cast<C>(job.high)),
+        shift(static_cast<C>(job.shift)) {}
+  const M* g(int64_t r) const { return static_cast<const M*>(job.g) + r * job.g_row; }
+  const M* x(int64_t r) const { return static_cast<const M*>(job.x) + r * job.x_row; }
+  M* dx(int64_t r) const { return static_cast<M*>(job.dx) + r * job.dx_row; }
   Parameter<T> parameter(int64_t i) const {
-    return {static_cast<const C*>(t.s)[i], static_cast<const C*>(t.o)[i], low, high, shift};
+    return {static_cast<const C*>(job.s)[i], static_cast<const C*>(job.o)[i], low, high, shift};
   }
   template <Gradient op>
   Terms<op, T> terms(M g, M x, const Parameter<T>& p) const {
@@ -113,18 +126,18 @@ struct View {
 };
 
 template <Gradient op, Dtype In, Dtype T, bool kColumns, bool kSums>
-void run(const Tile& t) {
+void run(const BackwardJob& job) {
   using V = View<In, T>;
-  const V view(t);
-  alignas(64) typename V::C ds[kSums ? kTileElements : 1], d_o[kSums ? kTileElements : 1];
-  for (int64_t r = 0; r < t.rows; ++r) {
+  const V view(job);
+  alignas(64) typename V::C ds[kSums ? kJobElements : 1], d_o[kSums ? kJobElements : 1];
+  for (int64_t r = 0; r < job.rows; ++r) {
     const Parameter<T> of_row = view.parameter(kColumns ? 0 : r);
     const auto* __restrict g = view.g(r);
     const auto* __restrict x = view.x(r);
     auto* __restrict dx = view.dx(r);
-    const int64_t start = kSums && !kColumns ? r * t.len : 0;
+    const int64_t start = kSums && !kColumns ? r * job.len : 0;
 #pragma GCC ivdep
-    for (int64_t i = 0; i < t.len; ++i) {
+    for (int64_t i = 0; i < job.len; ++i) {
       const auto terms = view.template terms<op>(g[i], x[i], kColumns ? view.parameter(i) : of_row);
       dx[i] = stored<op, In>(terms, g[i]);
       if constexpr (kSums) {
@@ -133,43 +146,43 @@ void run(const Tile& t) {
       }
     }
     if constexpr (kSums && kColumns) {
-      add_each(t.ds, ds, t.len);
-      add_each(t.d_o, d_o, t.len);
+      add_each(job.ds, ds, job.len);
+      add_each(job.d_o, d_o, job.len);
     }
   }
   // After all rows, so that the sums of short ones overlap.
   if constexpr (kSums && !kColumns)
-    for (int64_t r = 0; r < t.rows; ++r) {
-      t.ds[r] = total(ds + r * t.len, t.len);
-      t.d_o[r] = total(d_o + r * t.len, t.len);
+    for (int64_t r = 0; r < job.rows; ++r) {
+      job.ds[r] = total(ds + r * job.len, job.len);
+      job.d_o[r] = total(d_o + r * job.len, job.len);
     }
 }
 
 template <Gradient op, Dtype In, Dtype T>
-TileKernel tile_of(bool columns, bool sums) {
+BackwardKernel kernel_of(bool columns, bool sums) {
   if (columns) return sums ? run<op, In, T, true, true> : run<op, In, T, true, false>;
   return sums ? run<op, In, T, false, true> : run<op, In, T, false, false>;
 }
 
 template <Gradient op>
-TileKernel tile_by(Dtype in, Dtype t, bool columns, bool sums) {
+BackwardKernel kernel_by(Dtype in, Dtype compute, bool columns, bool sums) {
   if constexpr (op != Gradient::Dequantize) {
-    if (in == Dtype::BF16 && t == Dtype::F32) return tile_of<op, Dtype::BF16, Dtype::F32>(columns, sums);
-    if (in == Dtype::F16 && t == Dtype::F32) return tile_of<op, Dtype::F16, Dtype::F32>(columns, sums);
+    if (in == Dtype::BF16 && compute == Dtype::F32) return kernel_of<op, Dtype::BF16, Dtype::F32>(columns, sums);
+    if (in == Dtype::F16 && compute == Dtype::F32) return kernel_of<op, Dtype::F16, Dtype::F32>(columns, sums);
   }
-  switch (t) {
-    case Dtype::F32: return tile_of<op, Dtype::F32, Dtype::F32>(columns, sums);
-    case Dtype::F64: return tile_of<op, Dtype::F64, Dtype::F64>(columns, sums);
-    case Dtype::F16: return tile_of<op, Dtype::F32, Dtype::F16>(columns, sums);
-    default: return tile_of<op, Dtype::F32, Dtype::BF16>(columns, sums);
+  switch (compute) {
+    case Dtype::F32: return kernel_of<op, Dtype::F32, Dtype::F32>(columns, sums);
+    case Dtype::F64: return kernel_of<op, Dtype::F64, Dtype::F64>(columns, sums);
+    case Dtype::F16: return kernel_of<op, Dtype::F32, Dtype::F16>(columns, sums);
+    default: return kernel_of<op, Dtype::F32, Dtype::BF16>(columns, sums);
   }
 }
 
-inline TileKernel tile(Gradient op, Dtype in, Dtype t, bool columns, bool sums) {
+inline BackwardKernel kernel(Gradient op, Dtype in, Dtype compute, bool columns, bool sums) {
   switch (op) {
-    case Gradient::Quantize: return tile_by<Gradient::Quantize>(in, t, columns, sums);
-    case Gradient::Dequantize: return tile_by<Gradient::Dequantize>(in, t, columns, sums);
-    default: return tile_by<Gradient::QuantizeDequantize>(in, t, columns, sums);
+    case Gradient::Quantize: return kernel_by<Gradient::Quantize>(in, compute, columns, sums);
+    case Gradient::Dequantize: return kernel_by<Gradient::Dequantize>(in, compute, columns, sums);
+    default: return kernel_by<Gradient::QuantizeDequantize>(in, compute, columns, sums);
   }
 }
 
@@ -215,8 +228,8 @@ void save_sums(const double* from, char* to, int64_t n) {
 }
 
 template <Dtype D>
-Load load_by(Dtype t) {
-  switch (t) {
+Load load_by(Dtype compute) {
+  switch (compute) {
     case Dtype::F32: return load<D, Dtype::F32>;
     case Dtype::F64: return load<D, Dtype::F64>;
     case Dtype::F16: return load<D, Dtype::F16>;
@@ -224,25 +237,25 @@ Load load_by(Dtype t) {
   }
 }
 
-inline Load load_of(Dtype in, Dtype t) {
+inline Load load_of(Dtype in, Dtype compute) {
   switch (in) {
-    case Dtype::F32: return load_by<Dtype::F32>(t);
-    case Dtype::F64: return load_by<Dtype::F64>(t);
-    case Dtype::F16: return load_by<Dtype::F16>(t);
-    case Dtype::BF16: return load_by<Dtype::BF16>(t);
-    case Dtype::I8: return load_by<Dtype::I8>(t);
-    case Dtype::U8: return load_by<Dtype::U8>(t);
-    case Dtype::I16: return load_by<Dtype::I16>(t);
-    case Dtype::U16: return load_by<Dtype::U16>(t);
-    case Dtype::I32: return load_by<Dtype::I32>(t);
-    case Dtype::U32: return load_by<Dtype::U32>(t);
-    default: return load_by<Dtype::I64>(t);
+    case Dtype::F32: return load_by<Dtype::F32>(compute);
+    case Dtype::F64: return load_by<Dtype::F64>(compute);
+    case Dtype::F16: return load_by<Dtype::F16>(compute);
+    case Dtype::BF16: return load_by<Dtype::BF16>(compute);
+    case Dtype::I8: return load_by<Dtype::I8>(compute);
+    case Dtype::U8: return load_by<Dtype::U8>(compute);
+    case Dtype::I16: return load_by<Dtype::I16>(compute);
+    case Dtype::U16: return load_by<Dtype::U16>(compute);
+    case Dtype::I32: return load_by<Dtype::I32>(compute);
+    case Dtype::U32: return load_by<Dtype::U32>(compute);
+    default: return load_by<Dtype::I64>(compute);
   }
 }
 
 template <Dtype D>
-SaveSums save_sums_by(Dtype t) {
-  switch (t) {
+SaveSums save_sums_by(Dtype compute) {
+  switch (compute) {
     case Dtype::F32: return save_sums<Dtype::F32, D>;
     case Dtype::F64: return save_sums<Dtype::F64, D>;
     case Dtype::F16: return save_sums<Dtype::F16, D>;
@@ -250,8 +263,8 @@ SaveSums save_sums_by(Dtype t) {
   }
 }
 
-inline Save save_of(Dtype t, Dtype out) {
-  const bool wide = t == Dtype::F64;
+inline Save save_of(Dtype compute, Dtype out) {
+  const bool wide = compute == Dtype::F64;
   switch (out) {
     case Dtype::F32: return wide ? save<double, Dtype::F32> : save<float, Dtype::F32>;
     case Dtype::F64: return wide ? save<double, Dtype::F64> : save<float, Dtype::F64>;
@@ -260,12 +273,12 @@ inline Save save_of(Dtype t, Dtype out) {
   }
 }
 
-inline SaveSums save_sums_of(Dtype t, Dtype out) {
+inline SaveSums save_sums_of(Dtype compute, Dtype out) {
   switch (out) {
-    case Dtype::F32: return save_sums_by<Dtype::F32>(t);
-    case Dtype::F64: return save_sums_by<Dtype::F64>(t);
-    case Dtype::F16: return save_sums_by<Dtype::F16>(t);
-    default: return save_sums_by<Dtype::BF16>(t);
+    case Dtype::F32: return save_sums_by<Dtype::F32>(compute);
+    case Dtype::F64: return save_sums_by<Dtype::F64>(compute);
+    case Dtype::F16: return save_sums_by<Dtype::F16>(compute);
+    default: return save_sums_by<Dtype::BF16>(compute);
   }
 }
 

@@ -3,7 +3,7 @@
 #include <cstdint>
 #include <cstring>
 
-#include "forward.h"
+#include "params.h"
 
 #define HALFEVEN_ISA baseline
 #include "arith.h"

@@ -8,9 +8,9 @@
 #include <torch/csrc/stable/library.h>
 
 #include "isa.h"
+#include "items.h"
 #include "layout.h"
-#include "reduce_items.h"
-#include "reduce_tile.h"
+#include "reduce.h"
 #include "tensor.h"
 
 namespace halfeven {
@@ -31,7 +31,7 @@ void reduce_region(const Loops<kOperands>& loops, const ReduceKernels& kernels, 
   using All = Keys<K>;
   const int64_t item = sizeof(K);
   const Items<kOperands> items(loops, kElements, &item);
-  const ReduceKernel kernel = kernels.tile(item, items.columns, magnitudes);
+  const ReduceKernel kernel = kernels.kernel(item, items.columns, magnitudes);
   const int64_t row = items.loops.step[1][kX], col = items.loops.step[0][kX];
   Results<K> low(items, kLow), high(items, kHigh);
   items.parallel([&](int64_t i, char* const* data, int64_t rows, int64_t len) {
@@ -40,15 +40,22 @@ void reduce_region(const Loops<kOperands>& loops, const ReduceKernels& kernels, 
     // Of a row each. Those of columns are next to each other, or else taken up from beside it.
     K low_columns[kItemColumns], high_columns[kItemColumns];
     const bool beside = items.columns && (high.col != 1 || (!magnitudes && low.col != 1));
-    ReduceTile tile{data[kX], rows, len, row, to_low, to_high, low.row, high.row};
+    ReduceJob job{.x = data[kX],
+                  .rows = rows,
+                  .len = len,
+                  .row = row,
+                  .low = to_low,
+                  .high = to_high,
+                  .low_step = low.row,
+                  .high_step = high.row};
     if (beside) {
       std::fill(low_columns, low_columns + len, All::kMost);
       std::fill(high_columns, high_columns + len, All::kLeast);
-      tile.low = low_columns;
-      tile.high = high_columns;
+      job.low = low_columns;
+      job.high = high_columns;
     }
     if (col == item) {
-      kernel(tile);
+      kernel(job);
     } else {
       K copies[kCopied];
       const int64_t cols = std::min(len, kCopied / (items.columns ? 1 : std::min(rows, kGathered)));
@@ -58,14 +65,14 @@ void reduce_region(const Loops<kOperands>& loops, const ReduceKernels& kernels, 
           const int64_t n = std::min(rows - r, step), m = std::min(len - c, cols);
           for (int64_t k = 0; k < n; ++k)
             kernels.copy(item, data[kX] + (r + k) * row + c * col, col, m, reinterpret_cast<char*>(copies + k * m));
-          ReduceTile part = tile;
+          ReduceJob part = job;
           part.x = reinterpret_cast<const char*>(copies);
           part.rows = n;
           part.len = m;
           part.row = m * item;
           const int64_t high_at = items.columns ? c : r * high.row, low_at = items.columns ? c : r * low.row;
-          part.high = static_cast<K*>(tile.high) + high_at;
-          if (!magnitudes) part.low = static_cast<K*>(tile.low) + low_at;
+          part.high = static_cast<K*>(job.high) + high_at;
+          if (!magnitudes) part.low = static_cast<K*>(job.low) + low_at;
           kernel(part);
         }
     }

@@ -1,7 +1,7 @@
 // The kernels of minima and maxima for AVX2. Headers of others come before the pragma: see forward_avx2.cpp.
 #include <cstdint>
 
-#include "reduce_tile.h"
+#include "reduce.h"
 
 #if defined(__x86_64__)
 
@@ -10,7 +10,7 @@
 #define HALFEVEN_ISA avx2
 #include "reduce_kernels.h"
 
-halfeven::ReduceKernels halfeven::avx2::reduce_kernels() { return {reduce::tile, reduce::copy}; }
+halfeven::ReduceKernels halfeven::avx2::reduce_kernels() { return {.kernel = reduce::kernel, .copy = reduce::copy}; }
 
 #else
 

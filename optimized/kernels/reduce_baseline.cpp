@@ -1,9 +1,9 @@
 // The kernels of minima and maxima for every processor of the kind that is compiled for.
 #include <cstdint>
 
-#include "reduce_tile.h"
+#include "reduce.h"
 
 #define HALFEVEN_ISA baseline
 #include "reduce_kernels.h"
 
-halfeven::ReduceKernels halfeven::baseline::reduce_kernels() { return {reduce::tile, reduce::copy}; }
+halfeven::ReduceKernels halfeven::baseline::reduce_kernels() { return {.kernel = reduce::kernel, .copy = reduce::copy}; }

@@ -21,19 +21,19 @@ K more(K a, K b) {
 }
 
 template <class K, bool kMagnitudes>
-void per_row(const ReduceTile& t) {
-  for (int64_t r = 0; r < t.rows; ++r) {
-    const K* __restrict x = reinterpret_cast<const K*>(t.x + r * t.row);
+void per_row(const ReduceJob& job) {
+  for (int64_t r = 0; r < job.rows; ++r) {
+    const K* __restrict x = reinterpret_cast<const K*>(job.x + r * job.row);
     K high = key<K, kMagnitudes>(x[0]), low = high;
-    for (int64_t i = 0; i < t.len; ++i) {
+    for (int64_t i = 0; i < job.len; ++i) {
       const K k = key<K, kMagnitudes>(x[i]);
       high = more(high, k);
       if constexpr (!kMagnitudes) low = less(low, k);
     }
-    K& to = static_cast<K*>(t.high)[r * t.high_step];
+    K& to = static_cast<K*>(job.high)[r * job.high_step];
     to = more(to, high);
     if constexpr (!kMagnitudes) {
-      K& to = static_cast<K*>(t.low)[r * t.low_step];
+      K& to = static_cast<K*>(job.low)[r * job.low_step];
       to = less(to, low);
     }
   }
@@ -41,16 +41,16 @@ void per_row(const ReduceTile& t) {
 
 // Four rows at a time, so that the results so far are read and written less often.
 template <class K, bool kMagnitudes>
-void per_column(const ReduceTile& t) {
-  K* __restrict high = static_cast<K*>(t.high);
-  K* __restrict low = static_cast<K*>(t.low);
-  for (int64_t r = 0; r < t.rows; r += 4) {
-    const auto row = [&](int64_t i) { return reinterpret_cast<const K*>(t.x + (i < t.rows ? i : r) * t.row); };
+void per_column(const ReduceJob& job) {
+  K* __restrict high = static_cast<K*>(job.high);
+  K* __restrict low = static_cast<K*>(job.low);
+  for (int64_t r = 0; r < job.rows; r += 4) {
+    const auto row = [&](int64_t i) { return reinterpret_cast<const K*>(job.x + (i < job.rows ? i : r) * job.row); };
     const K* __restrict a = row(r);
     const K* __restrict b = row(r + 1);
     const K* __restrict c = row(r + 2);
     const K* __restrict d = row(r + 3);
-    for (int64_t i = 0; i < t.len; ++i) {
+    for (int64_t i = 0; i < job.len; ++i) {
       const K ka = key<K, kMagnitudes>(a[i]), kb = key<K, kMagnitudes>(b[i]);
       const K kc = key<K, kMagnitudes>(c[i]), kd = key<K, kMagnitudes>(d[i]);
       high[i] = more(high[i], more(more(ka, kb), more(kc, kd)));
@@ -60,16 +60,16 @@ void per_column(const ReduceTile& t) {
 }
 
 template <class K>
-ReduceKernel tile_of(bool columns, bool magnitudes) {
+ReduceKernel kernel_of(bool columns, bool magnitudes) {
   if (columns) return magnitudes ? per_column<K, true> : per_column<K, false>;
   return magnitudes ? per_row<K, true> : per_row<K, false>;
 }
 
-inline ReduceKernel tile(int64_t item, bool columns, bool magnitudes) {
+inline ReduceKernel kernel(int64_t item, bool columns, bool magnitudes) {
   switch (item) {
-    case 2: return tile_of<int16_t>(columns, magnitudes);
-    case 4: return tile_of<int32_t>(columns, magnitudes);
-    default: return tile_of<int64_t>(columns, magnitudes);
+    case 2: return kernel_of<int16_t>(columns, magnitudes);
+    case 4: return kernel_of<int32_t>(columns, magnitudes);
+    default: return kernel_of<int64_t>(columns, magnitudes);
   }
 }
 

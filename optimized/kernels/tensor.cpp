@@ -209,6 +209,15 @@ Argument read(const char* name, const std::optional<Tensor>& tensor, DtypeSet ac
   return absent;
 }
 
+Dtype read_dtype(const char* name, const std::optional<int32_t>& torch_dtype, DtypeSet accepted, Dtype otherwise) {
+  if (!torch_dtype) return otherwise;
+  const Dtype d = dtype_of(*torch_dtype);
+  if (d == Dtype::None || !contains(accepted, d))
+    fail(std::string(name) + "=" + (d == Dtype::None ? "dtype number " + std::to_string(*torch_dtype) : name_of(d)) +
+         " is not accepted: give None or one of " + names_of(accepted));
+  return d;
+}
+
 void check_grid(int64_t qmin, int64_t qmax) {
   if (qmin > qmax) fail(grid(qmin, qmax) + " is not accepted: a grid needs qmin <= qmax");
 }

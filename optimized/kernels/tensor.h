@@ -61,6 +61,9 @@ Argument read(const char* name, const Tensor& tensor, DtypeSet accepted);
 // An absent argument reads as one of 0 dimensions without data.
 Argument read(const char* name, const std::optional<Tensor>& tensor, DtypeSet accepted);
 
+// Reads a dtype that is asked for, `otherwise` where none is. Refuses one outside `accepted`.
+Dtype read_dtype(const char* name, const std::optional<int32_t>& torch_dtype, DtypeSet accepted, Dtype otherwise);
+
 // Refuses a grid that is out of order; one that `dtype` does not hold.
 void check_grid(int64_t qmin, int64_t qmax);
 void check_codes_dtype(Dtype dtype, int64_t qmin, int64_t qmax);

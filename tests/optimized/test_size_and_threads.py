@@ -71,3 +71,29 @@ def test_the_number_of_threads_changes_nothing() -> None:
             torch.set_num_threads(before)
     for other in found[1:]:
         assert all(torch.equal(a, b) for a, b in zip(found[0], other, strict=True))
+
+
+def cancelling(rows: int, length: int, dtype: torch.dtype) -> tuple[Tensor, Tensor]:
+    """Gradients and inputs whose terms cancel in each row, so that a sum is what its order has rounded."""
+    generator = torch.Generator().manual_seed(length)
+    grad, x = (torch.randn(rows, length // 2, generator=generator) for _ in range(2))
+    grad *= 2.0 ** torch.randint(0, 60, grad.shape, generator=generator)
+    return torch.cat([grad, -grad.flip(1)], 1).to(dtype), torch.cat([x, x.flip(1)], 1).to(dtype)
+
+
+@pytest.mark.skipif(len(kernels.available()) < 2, reason="there is one instruction set")
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+def test_the_instruction_set_changes_no_sum(dtype: torch.dtype) -> None:
+    before = kernels.path().split()[-1]
+    for rows, length, columns in ((7, 16, 0), (7, 32, 0), (7, 64, 0), (7, 100, 0), (5, 1030, 0), (67, 130, 1)):
+        grad, x = cancelling(rows, length, dtype)
+        scale, points = torch.full((rows, 1), 0.011), 3.0 * torch.arange(rows)[:, None]
+        tensors = [t.T.contiguous() if columns else t for t in (grad, x, scale, points)]
+        found = []
+        for isa in kernels.available():
+            kernels.choose(isa)
+            given = (*tensors, -128, 127, None, 0.0, False, True, True, True)
+            found.append(torch.ops.halfeven.quantize_dequantize_backward.default(*given))
+        kernels.choose(before)
+        for other in found[1:]:
+            assert all(torch.equal(a, b) for a, b in zip(found[0], other, strict=True)), (length, columns)

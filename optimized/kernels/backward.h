@@ -1,4 +1,5 @@
-// Between the operators of gradients, which know tensors, and the kernels, which know one tile of elements at a time.
+// Between the operators of gradients, which know tensors, and the kernels, which know one rectangle of elements at a
+// time.
 #pragma once
 
 #include <cstdint>
@@ -9,12 +10,13 @@ namespace halfeven {
 
 enum class Gradient : int8_t { Quantize, Dequantize, QuantizeDequantize };
 
-// Elements of a tile: with copies and terms, all of it stays in the first cache.
-inline constexpr int64_t kTileElements = 1024;
+// Elements of a job, unless they are as kernels take them and parameters belong to columns: with copies and terms, all
+// of it stays in the first cache.
+inline constexpr int64_t kJobElements = 1024;
 
 // rows x len elements; those of a row are contiguous. Whether the kernel takes them as they are in memory is in
 // as_is(); else they are float, or double where the arithmetic is in float64.
-struct Tile {
+struct BackwardJob {
   int64_t rows, len;
   const void *g, *x;
   void* dx;
@@ -24,28 +26,27 @@ struct Tile {
   double *ds, *d_o;              // one per row: set; one per column: added to
 };
 
-using TileKernel = void (*)(const Tile&);
+using BackwardKernel = void (*)(const BackwardJob&);
 
-// n numbers, `step` bytes apart, to float or double, rounded to the dtype of the arithmetic.
+// n elements, `step` bytes apart, to float or double, rounded to the dtype of the arithmetic.
 using Load = void (*)(const char* from, int64_t step, int64_t n, void* to);
 // n floats or doubles to numbers `step` bytes apart.
 using Save = void (*)(const void* from, char* to, int64_t step, int64_t n);
 // n sums to numbers, rounded to the dtype of the arithmetic and then to the one in memory.
 using SaveSums = void (*)(const double* from, char* to, int64_t n);
 
-// Whether kernels take elements of dtype `in` where the arithmetic is in `t`.
-constexpr bool as_is(Gradient op, Dtype in, Dtype t) {
-  if (t == Dtype::F32 && (in == Dtype::BF16 || in == Dtype::F16)) return op != Gradient::Dequantize;
-  return in == t && (t == Dtype::F32 || t == Dtype::F64);
+// Whether kernels take elements of dtype `in` as they are in memory.
+constexpr bool as_is(Gradient op, Dtype in, Dtype compute) {
+  if (compute == Dtype::F32 && (in == Dtype::BF16 || in == Dtype::F16)) return op != Gradient::Dequantize;
+  return in == compute && (compute == Dtype::F32 || compute == Dtype::F64);
 }
 
-// For one instruction set; `t` is the dtype of the arithmetic, `in` that in memory of grad and x. Without sums only
-// dx is computed.
+// For one instruction set; `in` is the dtype in memory of grad and x. Without sums only dx is computed.
 struct BackwardKernels {
-  TileKernel (*tile)(Gradient op, Dtype in, Dtype t, bool columns, bool sums);
-  Load (*load)(Dtype in, Dtype t);
-  Save (*save)(Dtype t, Dtype out);
-  SaveSums (*save_sums)(Dtype t, Dtype out);
+  BackwardKernel (*kernel)(Gradient op, Dtype in, Dtype compute, bool columns, bool sums);
+  Load (*load)(Dtype in, Dtype compute);
+  Save (*save)(Dtype compute, Dtype out);
+  SaveSums (*save_sums)(Dtype compute, Dtype out);
 };
 
 namespace baseline {
