@@ -62,6 +62,7 @@ FUZZ ?= 2000
 
 sanitize: $(READY) ## hand the compiled operators any arguments at all, under ASan and UBSan (FUZZ=examples of each)
 	HALFEVEN_CFLAGS="$(SANITIZERS)" $(BIN)/python -m pip install --quiet --no-deps --upgrade --target $(VENV)/sanitized .
+	@ls $(VENV)/sanitized/halfeven/optimized/kernels/_cpu.so # without it every test would be skipped
 	LD_PRELOAD="$$($${CXX:-g++} -print-file-name=libasan.so) $$($${CXX:-g++} -print-file-name=libstdc++.so)" ASAN_OPTIONS=detect_leaks=0 HALFEVEN_FUZZ=$(FUZZ) \
 		PYTHONPATH=$(VENV)/sanitized $(BIN)/pytest -q -p no:cacheprovider tests/optimized/test_fuzz.py
 
