@@ -70,6 +70,8 @@ class BuildKernels(build_ext):
         except Exception as error:  # noqa: BLE001 - whatever a compiler or its absence raises: kernels are optional
             reason = " ".join(str(error).split())
             print(f"halfeven: built without compiled kernels, torch operations will run instead: {reason}", flush=True)
+            for extension in self.extensions:  # one of an earlier build would be packed
+                Path(self.get_ext_fullpath(extension.name)).unlink(missing_ok=True)
             self.extensions = []
 
     def build_extension(self, ext: Extension) -> None:

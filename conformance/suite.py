@@ -47,9 +47,13 @@ class Verdict:
 
     @property
     def witness(self) -> Witness | None:
-        """A witness of a difference, or None; one whose script was seen to show it comes first."""
-        found = [r.witness for r in self.results if r.witness is not None]
-        return next((w for w in found if w.reproduced), found[0] if found else None)
+        """A witness of a difference, or None; the one that is printed, if that has one."""
+        from halfeven.conformance.report.groups import Group  # noqa: PLC0415 - as below
+
+        if not self.results:
+            return None
+        found = [Group((), self.results).shown, *self.results]
+        return next((r.witness for r in found if r.witness is not None), None)
 
     @property
     def points(self) -> int:

@@ -6,6 +6,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 from fractions import Fraction
 from itertools import product
+from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import ml_dtypes
@@ -168,7 +170,14 @@ def _target(backend: Backend, case: Case, names: list[str]) -> tuple[str, str]:
     keywords.pop("dtype", None)
     passed = ", ".join([*names, *(f"{key}={value}" for key, value in keywords.items() if value is not None)])
     torch = "import torch\n" if backend.array == "torch" else ""
-    return f"{torch}from {home.__name__ if home else '__main__'} import {name}", f"{called}({passed})"
+    return f"{torch}from {_importable(home)} import {name}", f"{called}({passed})"
+
+
+def _importable(home: ModuleType | None) -> str:
+    """The module's name; that of its file where it is the program itself, which cannot be imported as such."""
+    if home is None or (home.__name__ == "__main__" and not getattr(home, "__file__", None)):
+        return "__main__"
+    return Path(str(home.__file__)).stem if home.__name__ == "__main__" else home.__name__
 
 
 def _formula_gives(formula: str, arrays: dict[str, Array], case: Case, wanted: Any) -> bool:

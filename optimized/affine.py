@@ -1,9 +1,9 @@
 """Integer affine quantization of torch tensors: q = clamp(half_even(x / s) + z, qmin, qmax), x̂ = (q − z)·s.
 
-Scales are real per code. The division is a true one, ties go to the even integer, the zero point is added after
-the rounding, and the clamp is last: the formulas of AIMET's ``affine`` functions, bit for bit, with
-``offset = -zero_point``. The arithmetic runs in ``x.dtype`` where that dtype holds the grid with a quarter of a
-step to spare, else in float32, else in float64; scale and zero point are cast to that dtype.
+Scales are real per code. The codes are those of the correctly rounded quotient x / s, ties go to the even integer, the
+zero point is added after the rounding, and the clamp is last: the formulas of AIMET's ``affine`` functions, bit for
+bit, with ``offset = -zero_point``. The arithmetic runs in ``x.dtype`` where that dtype holds the grid with a quarter of
+a step to spare, else in float32, else in float64; scale and zero point are cast to that dtype.
 
 Common to the three functions:
 
@@ -21,8 +21,9 @@ Common to the three functions:
 - Gradients flow to ``x`` (or ``q``), ``scale`` and ``zero_point``, straight through the rounding: where the rounded
   code lies in [qmin, qmax], its derivative by ``x`` is 1 / scale. Integer codes have none, and ``out`` records none.
 
-Each raises TypeError for an argument of a type or dtype that is not accepted, ValueError for a value, and
-RuntimeError for shapes, devices and memory that do not fit together, or ``out`` where a gradient is wanted.
+Each raises TypeError for an argument of a type or dtype that is not accepted, ValueError for a value, RuntimeError for
+shapes, devices and memory that do not fit together, or ``out`` where a gradient is wanted, and NotImplementedError for
+a tangent of torch's forward mode, which is not looked for with ``out``.
 """
 
 from collections.abc import Sequence

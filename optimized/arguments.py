@@ -9,9 +9,10 @@ from halfeven.optimized.dtypes import CODES, INTEGERS, REALS, names
 from halfeven.optimized.memory import check_out
 
 __all__ = [
-    "block_shape",
+    "block_counts",
     "check_block_size",
     "check_codes",
+    "check_elements",
     "check_gradient",
     "check_grid",
     "check_ints",
@@ -64,7 +65,7 @@ def check_grid(qmin: int, qmax: int) -> None:
             msg = f"{name}={value!r} is not accepted: give an int"
             raise TypeError(msg)
     if qmin > qmax:
-        msg = f"qmin={qmin} is above qmax={qmax}: a grid needs qmin <= qmax"
+        msg = f"qmin={qmin}, qmax={qmax} is not accepted: a grid needs qmin <= qmax"
         raise ValueError(msg)
 
 
@@ -152,18 +153,27 @@ def check_reduction(x: Tensor, block_size: Sequence[int] | None) -> None:
 
     Raises:
         TypeError: ``x`` is no strided float tensor, or ``block_size`` no sequence of ints.
-        ValueError: ``block_size`` does not fit.
-        RuntimeError: ``x`` has no element.
+        ValueError: ``block_size`` does not fit, or, without it, ``x`` has no element.
     """
     check_reals("x", x)
-    if block_size is not None:
+    if block_size is None:
+        check_elements(x)
+    else:
         check_block_size("x", block_size, x.shape)
-    elif x.numel() == 0:
+
+
+def check_elements(x: Tensor) -> None:
+    """Refuse an ``x`` without any.
+
+    Raises:
+        ValueError: ``x`` has no element.
+    """
+    if x.numel() == 0:
         msg = f"x of shape {tuple(x.shape)} is not accepted: give at least one element"
-        raise RuntimeError(msg)
+        raise ValueError(msg)
 
 
-def block_shape(shape: Sequence[int], block_size: Sequence[int]) -> tuple[int, ...]:
+def block_counts(shape: Sequence[int], block_size: Sequence[int]) -> tuple[int, ...]:
     """How many blocks each dimension has, ⌈n / B⌉: the last of them may be short."""
     return tuple(-(-n // b) for n, b in zip(shape, block_size, strict=True))
 
@@ -198,7 +208,7 @@ def _check_shape(
             )
             raise RuntimeError(msg)
         return
-    blocks = block_shape(shape, block_size)
+    blocks = block_counts(shape, block_size)
     if tuple(given) != blocks and not (len(given) == 0 and all(n == 1 for n in blocks)):
         msg = (
             f"{parameter} of shape {tuple(given)} is not accepted: "

@@ -57,9 +57,7 @@ def amax(x: Tensor, *, axis: int | None = None, block_size: Sequence[int] | None
 def _blocks(x: Tensor, axis: int | None, block_size: Sequence[int] | None) -> Sequence[int] | None:
     """The arguments checked, and the blocks that they ask for."""
     arguments.check_reals("x", x)
-    if x.numel() == 0:
-        msg = f"x of shape {tuple(x.shape)} is not accepted: give at least one element"
-        raise ValueError(msg)
+    arguments.check_elements(x)
     if block_size is not None:
         if axis is not None:
             msg = f"axis={axis!r} and block_size={block_size!r} are not accepted: give one of them"

@@ -19,18 +19,16 @@ def codes_dtype(x: torch.dtype, dtype: torch.dtype | None, qmin: int, qmax: int)
         ValueError: the dtype does not hold the grid.
     """
     if dtype is None or dtype is x:
-        if not _represents(x, qmin, qmax):
-            msg = f"qmin={qmin}, qmax={qmax} is not accepted: {x} cannot represent the grid; give an integer dtype"
-            raise ValueError(msg)
-        return x
-    if dtype not in CODES:
+        dtype, holds = x, _represents(x, qmin, qmax)
+    elif dtype in CODES:
+        info = torch.iinfo(dtype)
+        holds = info.min <= qmin and qmax <= info.max
+    else:
         msg = f"dtype={dtype!r} is not accepted: give None or {x} for codes in x's dtype, or one of {names(CODES)}"
         raise TypeError(msg)
-    info = torch.iinfo(dtype)
-    if qmin < info.min or qmax > info.max:
-        msg = (
-            f"dtype={dtype} is not accepted: it holds {info.min} to {info.max}, the grid is qmin={qmin} to qmax={qmax}"
-        )
+    if not holds:
+        codes = f"codes of dtype {names((dtype,))}"
+        msg = f"qmin={qmin}, qmax={qmax} is not accepted: {codes} do not hold the grid"
         raise ValueError(msg)
     return dtype
 

@@ -7,11 +7,12 @@ import torch
 from torch import Tensor
 
 from halfeven.optimized.kernels import chunked
+from halfeven.optimized.registration import OPS, transforms_active
 
-__all__ = ["GRADIENTS", "Eager", "Transformed", "keep"]
+__all__ = ["GRADIENTS", "Eager", "Transformed", "keep_parameters"]
 
 
-def keep(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
+def keep_parameters(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
     """Save what a gradient needs: the tensors, and the other arguments as ``ctx.settings``."""
     x, scale, zero_point, *ctx.settings = inputs
     ctx.save_for_backward(x, scale, zero_point)
@@ -19,31 +20,30 @@ def keep(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
         ctx.mark_non_differentiable(output)
 
 
-def _gradients(name: str, ctx: Any, grad: Tensor, *settings: Any) -> tuple[Tensor | None, Tensor | None, Tensor | None]:
+def _gradients(name: str, ctx: Any, grad: Tensor, *settings: Any) -> tuple[Tensor | None, ...]:
+    """Those of the tensors, by the operator ``name`` with its ``settings``, and none for the forward's settings."""
     need_x, need_scale, need_zero_point, *_ = ctx.needs_input_grad
     x, scale, zero_point = ctx.saved_tensors
     # With create_graph, or under a transform, the gradient is differentiated in turn, which the torch operations allow.
-    again = torch.is_grad_enabled() or torch._C._are_functorch_transforms_active()  # noqa: SLF001
-    backward = chunked.IMPLEMENTATIONS[name] if again else getattr(torch.ops.halfeven, name).default
+    again = torch.is_grad_enabled() or transforms_active()
+    backward = chunked.IMPLEMENTATIONS[name] if again else getattr(OPS, name).default
     dx, ds, dz = backward(grad, x, scale, zero_point, *settings, need_x, need_scale, need_zero_point)
-    return dx if need_x else None, ds if need_scale else None, dz if need_zero_point else None
+    found = (dx if need_x else None, ds if need_scale else None, dz if need_zero_point else None)
+    return (*found, *(None for _ in ctx.settings))
 
 
 def _quantize_backward(ctx: Any, grad: Tensor) -> tuple[Any, ...]:
     qmin, qmax, block_size, _, offset = ctx.settings
-    found = _gradients("quantize_backward", ctx, grad, qmin, qmax, block_size, offset)
-    return (*found, None, None, None, None, None)
+    return _gradients("quantize_backward", ctx, grad, qmin, qmax, block_size, offset)
 
 
 def _dequantize_backward(ctx: Any, grad: Tensor) -> tuple[Any, ...]:
     block_size, _, compute, offset = ctx.settings
-    found = _gradients("dequantize_backward", ctx, grad, block_size, compute, offset)
-    return (*found, None, None, None, None)
+    return _gradients("dequantize_backward", ctx, grad, block_size, compute, offset)
 
 
 def _quantize_dequantize_backward(ctx: Any, grad: Tensor) -> tuple[Any, ...]:
-    found = _gradients("quantize_dequantize_backward", ctx, grad, *ctx.settings)
-    return (*found, None, None, None, None, None)
+    return _gradients("quantize_dequantize_backward", ctx, grad, *ctx.settings)
 
 
 GRADIENTS: dict[str, Callable[..., tuple[Any, ...]]] = {
@@ -63,9 +63,9 @@ class Eager(torch.autograd.Function):
     def forward(ctx: Any, x: Tensor, scale: Tensor, zero_point: Tensor | None, name: str, *settings: Any) -> Tensor:
         """The operator ``name``, less what is registered for its gradient."""
         with torch._C._AutoDispatchBelowAutograd():  # noqa: SLF001
-            result: Tensor = getattr(torch.ops.halfeven, name).default(x, scale, zero_point, *settings)
+            result: Tensor = getattr(OPS, name).default(x, scale, zero_point, *settings)
         ctx.name = name
-        keep(ctx, (x, scale, zero_point, *settings), result)
+        keep_parameters(ctx, (x, scale, zero_point, *settings), result)
         return result
 
     @staticmethod
@@ -86,14 +86,14 @@ class Transformed(torch.autograd.Function):
     @staticmethod
     def forward(x: Tensor, scale: Tensor, zero_point: Tensor | None, name: str, *settings: Any) -> Tensor:
         """The operator ``name``."""
-        result: Tensor = getattr(torch.ops.halfeven, name).default(x, scale, zero_point, *settings)
+        result: Tensor = getattr(OPS, name).default(x, scale, zero_point, *settings)
         return result
 
     @staticmethod
     def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
         """As for the operator."""
         x, scale, zero_point, ctx.name, *settings = inputs
-        keep(ctx, (x, scale, zero_point, *settings), output)
+        keep_parameters(ctx, (x, scale, zero_point, *settings), output)
 
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> tuple[Any, ...]:

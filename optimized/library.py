@@ -6,46 +6,11 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from halfeven.optimized import arguments, batching, gradients, kernels
+from halfeven.optimized import arguments, batching, dtypes, gradients, kernels
 from halfeven.optimized.kernels import chunked
 from halfeven.optimized.registration import OPS, Operator, register
 
-__all__ = ["OPS", "SCHEMAS"]
-
-_PARAMETERS = "Tensor scale, Tensor? zero_point"
-_GRID = "int qmin, int qmax"
-_NEEDS = "bool need_x, bool need_scale, bool need_zero_point"
-SCHEMAS: dict[str, str] = {
-    "quantize": f"(Tensor x, {_PARAMETERS}, {_GRID}, SymInt[]? block_size, ScalarType? dtype, bool offset) -> Tensor",
-    "quantize_out": f"(Tensor x, {_PARAMETERS}, {_GRID}, SymInt[]? block_size, bool offset, Tensor(a!) out) -> ()",
-    "dequantize": (
-        f"(Tensor q, {_PARAMETERS}, SymInt[]? block_size, ScalarType? dtype, ScalarType? compute, bool offset)"
-        " -> Tensor"
-    ),
-    "dequantize_out": (
-        f"(Tensor q, {_PARAMETERS}, SymInt[]? block_size, ScalarType? compute, bool offset, Tensor(a!) out) -> ()"
-    ),
-    "quantize_dequantize": (
-        f"(Tensor x, {_PARAMETERS}, {_GRID}, SymInt[]? block_size, float shift, bool offset) -> Tensor"
-    ),
-    "quantize_dequantize_out": (
-        f"(Tensor x, {_PARAMETERS}, {_GRID}, SymInt[]? block_size, float shift, bool offset, Tensor(a!) out) -> ()"
-    ),
-    "quantize_backward": (
-        f"(Tensor grad, Tensor x, {_PARAMETERS}, {_GRID}, SymInt[]? block_size, bool offset, {_NEEDS})"
-        " -> (Tensor, Tensor, Tensor)"
-    ),
-    "dequantize_backward": (
-        f"(Tensor grad, Tensor q, {_PARAMETERS}, SymInt[]? block_size, ScalarType? compute, bool offset,"
-        " bool need_q, bool need_scale, bool need_zero_point) -> (Tensor, Tensor, Tensor)"
-    ),
-    "quantize_dequantize_backward": (
-        f"(Tensor grad, Tensor x, {_PARAMETERS}, {_GRID}, SymInt[]? block_size, float shift, bool offset, {_NEEDS})"
-        " -> (Tensor, Tensor, Tensor)"
-    ),
-    "aminmax": "(Tensor x, SymInt[]? block_size) -> (Tensor, Tensor)",
-    "amax": "(Tensor x, SymInt[]? block_size) -> Tensor",
-}
+__all__ = ["OPERATORS", "OPS", "SCHEMAS"]  # OPS, so that whoever takes it from here has the operators in it
 
 
 def _together(*tensors: Any) -> None:
@@ -61,26 +26,44 @@ def _like(x: Tensor, *given: Any) -> Tensor:
     return torch.empty_like(x, requires_grad=False)
 
 
-def _codes(x: Tensor, *given: Any) -> Tensor:
-    _together(x, *given)
-    return torch.empty_like(x, dtype=given[-2] or x.dtype, requires_grad=False)
+def _codes(
+    x: Tensor,
+    scale: Tensor,
+    zero_point: Tensor | None,
+    _qmin: int,
+    _qmax: int,
+    _block_size: Sequence[int] | None,
+    dtype: torch.dtype | None,
+    _offset: bool,
+) -> Tensor:
+    _together(x, scale, zero_point)
+    return torch.empty_like(x, dtype=dtype, requires_grad=False)
 
 
-def _reals(q: Tensor, scale: Tensor, *given: Any) -> Tensor:
-    _together(q, scale, *given)
-    own = q.dtype if q.dtype.is_floating_point else scale.dtype
-    return torch.empty_like(q, dtype=given[-3] or own, requires_grad=False)
+def _reals(
+    q: Tensor,
+    scale: Tensor,
+    zero_point: Tensor | None,
+    _block_size: Sequence[int] | None,
+    dtype: torch.dtype | None,
+    _compute: torch.dtype | None,
+    _offset: bool,
+) -> Tensor:
+    _together(q, scale, zero_point)
+    return torch.empty_like(q, dtype=dtypes.reals_dtype(q.dtype, scale.dtype, dtype), requires_grad=False)
 
 
 def _nothing(*given: Any) -> None:
     _together(*given)
 
 
-def _each_gradient(*tensors: Any) -> tuple[Tensor, ...]:
-    _together(*tensors)
-    x, scale, zero_point = tensors[1:4]
-    wanted = zip(
-        (x, scale, zero_point), tensors[-3:], (torch.preserve_format, *[torch.contiguous_format] * 2), strict=True
+def _each_gradient(grad: Tensor, x: Tensor, scale: Tensor, zero_point: Tensor | None, *rest: Any) -> tuple[Tensor, ...]:
+    _together(grad, x, scale, zero_point)
+    *_, need_x, need_scale, need_zero_point = rest
+    wanted = (
+        (x, need_x, torch.preserve_format),
+        (scale, need_scale, torch.contiguous_format),
+        (zero_point, need_zero_point, torch.contiguous_format),
     )
     return tuple(
         x.new_empty((0,)) if t is None or not needed else torch.empty_like(t, memory_format=layout, requires_grad=False)
@@ -89,41 +72,55 @@ def _each_gradient(*tensors: Any) -> tuple[Tensor, ...]:
 
 
 def _end(x: Tensor, block_size: Sequence[int] | None) -> Tensor:
-    return x.new_empty(() if block_size is None else arguments.block_shape(x.shape, block_size))
+    return x.new_empty(() if block_size is None else arguments.block_counts(x.shape, block_size))
 
 
 def _ends(x: Tensor, block_size: Sequence[int] | None) -> tuple[Tensor, Tensor]:
     return _end(x, block_size), _end(x, block_size)
 
 
-# Shapes and dtypes of the results, for tracing.
-_FAKE: dict[str, Callable[..., Any]] = {
-    "quantize": _codes,
-    "quantize_out": _nothing,
-    "dequantize": _reals,
-    "dequantize_out": _nothing,
-    "quantize_dequantize": _like,
-    "quantize_dequantize_out": _nothing,
-    "quantize_backward": _each_gradient,
-    "dequantize_backward": _each_gradient,
-    "quantize_dequantize_backward": _each_gradient,
-    "aminmax": _ends,
-    "amax": _end,
+_X = "Tensor x, Tensor scale, Tensor? zero_point, int qmin, int qmax, SymInt[]? block_size"
+_Q = "Tensor q, Tensor scale, Tensor? zero_point, SymInt[]? block_size"
+_NEEDS = "bool need_scale, bool need_zero_point"
+_THREE = "(Tensor, Tensor, Tensor)"
+# The schema of each, and what has the shapes and dtypes of its results, for tracing.
+_TABLE: dict[str, tuple[str, Callable[..., Any]]] = {
+    "quantize": (f"({_X}, ScalarType? dtype, bool offset) -> Tensor", _codes),
+    "quantize_out": (f"({_X}, bool offset, Tensor(a!) out) -> ()", _nothing),
+    "dequantize": (f"({_Q}, ScalarType? dtype, ScalarType? compute, bool offset) -> Tensor", _reals),
+    "dequantize_out": (f"({_Q}, ScalarType? compute, bool offset, Tensor(a!) out) -> ()", _nothing),
+    "quantize_dequantize": (f"({_X}, float shift, bool offset) -> Tensor", _like),
+    "quantize_dequantize_out": (f"({_X}, float shift, bool offset, Tensor(a!) out) -> ()", _nothing),
+    "quantize_backward": (f"(Tensor grad, {_X}, bool offset, bool need_x, {_NEEDS}) -> {_THREE}", _each_gradient),
+    "dequantize_backward": (
+        f"(Tensor grad, {_Q}, ScalarType? compute, bool offset, bool need_q, {_NEEDS}) -> {_THREE}",
+        _each_gradient,
+    ),
+    "quantize_dequantize_backward": (
+        f"(Tensor grad, {_X}, float shift, bool offset, bool need_x, {_NEEDS}) -> {_THREE}",
+        _each_gradient,
+    ),
+    "aminmax": ("(Tensor x, SymInt[]? block_size) -> (Tensor, Tensor)", _ends),
+    "amax": ("(Tensor x, SymInt[]? block_size) -> Tensor", _end),
 }
-# Where the block size stands among the arguments after the zero point.
-_BLOCK_SIZE = {"quantize": 2, "dequantize": 0, "quantize_dequantize": 2}
 
-register(
-    {
-        name: Operator(
-            schema,
-            chunked.IMPLEMENTATIONS[name],
-            _FAKE[name],
-            backward=gradients.GRADIENTS.get(name),
-            keep=gradients.keep,
-            vmap=batching.rule(name, _BLOCK_SIZE[name]) if name in _BLOCK_SIZE else None,
-        )
-        for name, schema in SCHEMAS.items()
-    }
-)
+
+def _operator(name: str, schema: str, fake: Callable[..., Any]) -> Operator:
+    own = chunked.IMPLEMENTATIONS[name]
+    if name not in gradients.GRADIENTS:
+        return Operator(schema, own, fake)
+    after_zero_point = schema.partition(" block_size")[0].count(",") - 3
+    return Operator(
+        schema,
+        own,
+        fake,
+        backward=gradients.GRADIENTS[name],
+        keep=gradients.keep_parameters,
+        vmap=batching.rule(name, after_zero_point),
+    )
+
+
+OPERATORS = {name: _operator(name, *row) for name, row in _TABLE.items()}
+SCHEMAS = OPERATORS  # the name by which tests go through them
+register(OPERATORS)
 kernels.load()

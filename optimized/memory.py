@@ -31,13 +31,15 @@ def check_out(out: Tensor, dtype: torch.dtype, inputs: Mapping[str, Tensor]) -> 
         )
         raise RuntimeError(msg)
     if not _places_apart(out):
-        msg = f"out of shape {tuple(out.shape)} and strides {out.stride()} is not accepted: its elements share memory"
+        where = f"shape {tuple(out.shape)} and strides {out.stride()}"
+        msg = f"out of {where} is not accepted: its elements share memory; give each memory of its own"
         raise RuntimeError(msg)
     for other, value in inputs.items():
         if value is x and _same_places(out, x):
             continue
         if _overlap(out, value):
-            msg = f"out is not accepted: it overlaps {other}" + (f", and is not {other} itself" if value is x else "")
+            but = f", and is not {other} itself" if value is x else ""
+            msg = f"out is not accepted: it overlaps {other}{but}; give memory of its own"
             raise RuntimeError(msg)
 
 
@@ -52,7 +54,10 @@ def _places_apart(t: Tensor) -> bool:
 
 
 def _same_places(a: Tensor, b: Tensor) -> bool:
-    return (a.data_ptr(), a.dtype, a.shape, a.stride()) == (b.data_ptr(), b.dtype, b.shape, b.stride())
+    if (a.data_ptr(), a.dtype, a.shape) != (b.data_ptr(), b.dtype, b.shape):
+        return False
+    # The stride of a dimension with one index leads nowhere.
+    return all(n == 1 or of_a == of_b for n, of_a, of_b in zip(a.shape, a.stride(), b.stride(), strict=True))
 
 
 def _overlap(a: Tensor, b: Tensor) -> bool:

@@ -6,16 +6,19 @@ from typing import Any
 
 import torch
 from torch import Tensor
+from torch._C import _are_functorch_transforms_active as transforms_active  # of torch.func; as fast as a call can be
 
-__all__ = ["OPS", "Operator", "keep", "register"]
+__all__ = ["OPS", "REGISTERED", "Operator", "register", "transforms_active"]
 
 _TORCH: Any = torch.library  # its functions have no types
 # It must live as long as the process, or the operators vanish.
 _LIBRARY: Any = _TORCH.Library("halfeven", "FRAGMENT")
 OPS: Any = torch.ops.halfeven
+#: What ``register`` was given, in its order.
+REGISTERED: list[str] = []
 
 
-def keep(ctx: Any, inputs: tuple[Any, ...], output: Any) -> None:  # noqa: ARG001
+def _keep(ctx: Any, inputs: tuple[Any, ...], output: Any) -> None:  # noqa: ARG001
     """Save for a gradient the tensors, which come first, and the other arguments as ``ctx.settings``."""
     ctx.save_for_backward(*(value for value in inputs if isinstance(value, Tensor)))
     ctx.settings = [value for value in inputs if not isinstance(value, Tensor)]
@@ -38,13 +41,14 @@ class Operator:
     implementation: Callable[..., Any]
     fake: Callable[..., Any]
     backward: Callable[..., tuple[Any, ...]] | None = None
-    keep: Callable[[Any, tuple[Any, ...], Any], None] = keep
+    keep: Callable[[Any, tuple[Any, ...], Any], None] = _keep
     vmap: Callable[..., Any] | None = None
 
 
 def register(operators: Mapping[str, Operator]) -> None:
     """Define the operators ``torch.ops.halfeven.*``, by their names. None may have been defined before."""
     for name, operator in operators.items():
+        REGISTERED.append(name)
         _LIBRARY.define(name + operator.schema, tags=(torch.Tag.pt2_compliant_tag,))
         # A kernel that was compiled for a device goes before it.
         _LIBRARY.impl(name, operator.implementation, "CompositeExplicitAutograd")

@@ -52,6 +52,21 @@ UPWARDS = {
     "run.py": ("suite", "plugin", "cli"),
     "suite.py": ("items", "session", "plugin", "cli"),
 }
+# Inside optimized, the lowest first: no module imports what stands in a layer above its own. The longest name counts.
+LAYERS = (
+    ("dtypes", "memory", "registration"),
+    ("arguments", "batching"),
+    ("kernels", "parameters"),
+    ("gradients",),
+    ("library",),
+    ("operators",),
+    ("affine", "calibration"),
+    ("aimet.affine.range", "aimet.block_sizes", "aimet.inputs"),
+    ("aimet.encoding_analyzer",),
+    ("aimet.base",),
+    ("aimet.affine", "aimet.float", "aimet.tensor"),
+    ("aimet",),
+)
 
 
 def sources(*folders: str) -> Iterator[Path]:
@@ -83,7 +98,23 @@ def forbidden_imports(path: Path, text: str) -> list[str]:
     ]
 
 
+def layer(module: str) -> int | None:
+    """Where a module of optimized stands, or a name of it."""
+    fitting = [
+        (len(name), at)
+        for at, names in enumerate(LAYERS)
+        for name in names
+        if module == name or module.startswith(name + ".")
+    ]
+    return max(fitting)[1] if fitting else None
+
+
 def upward_imports(path: Path, text: str) -> list[str]:
+    if path.parts[0] == "optimized":
+        own = layer(".".join(path.with_suffix("").parts[1:]))
+        names = [name for name in imported(ast.parse(text)) if name.startswith("halfeven.optimized.")]
+        layers = {name: layer(name.removeprefix("halfeven.optimized.")) for name in names}
+        return [name for name in names if own is not None and (layers[name] or 0) > own]
     if path.parts[0] != "conformance":
         return []
     above = tuple(f"halfeven.conformance.{name}" for name in UPWARDS.get(path.parts[1], ()))
@@ -197,6 +228,10 @@ def test_layers_speak_of_what_there_is() -> None:
     assert [name for name in UPWARDS if not (folder / name).exists()] == []
     above = {name for names in UPWARDS.values() for name in names}
     assert [n for n in above if not (folder / n).is_dir() and not (folder / f"{n}.py").exists()] == []
+    layers = {name: ROOT / "optimized" / name.replace(".", "/") for names in LAYERS for name in names}
+    assert [n for n, path in layers.items() if not path.is_dir() and not path.with_suffix(".py").exists()] == []
+    placed = [p.with_suffix("").parts[1:] for p in ALL_SOURCES if p.parts[0] == "optimized"]
+    assert [parts for parts in placed if layer(".".join(parts)) is None] == [("__init__",)]
 
 
 def test_vendors_are_the_extras() -> None:
@@ -277,6 +312,15 @@ def test_import_rule_finds_what_breaks_it(path: str, text: str, found: list[str]
         ),
         ("conformance/backends/a.py", "from halfeven.conformance.planning import x", []),
         ("conformance/cli.py", "from halfeven.conformance.run import run", []),
+        ("optimized/arguments.py", "from halfeven.optimized import affine, dtypes", ["halfeven.optimized.affine"]),
+        ("optimized/aimet/base/a.py", "import halfeven.optimized.aimet.affine", ["halfeven.optimized.aimet.affine"]),
+        ("optimized/aimet/base/a.py", "from halfeven.optimized.aimet.affine import range", []),
+        (
+            "optimized/aimet/affine/range.py",
+            "from halfeven.optimized.aimet.affine.grid import x",
+            ["halfeven.optimized.aimet.affine.grid.x"],
+        ),
+        ("optimized/kernels/__init__.py", "from halfeven.optimized import library", ["halfeven.optimized.library"]),
     ],
 )
 def test_layer_rule_finds_what_breaks_it(path: str, text: str, found: list[str]) -> None:

@@ -5,7 +5,7 @@ from typing import Any
 
 import torch
 
-from halfeven.optimized import affine
+from halfeven.optimized import affine, calibration
 from halfeven.optimized.kernels import chunked
 from kernels.cases import QMAX, QMIN, Case
 from kernels.implementations import Call, Implementation, backward
@@ -58,8 +58,6 @@ def _reduction_blocks(case: Case) -> tuple[int, int] | None:
 
 def _reduction(name: str) -> Callable[[Case], Call]:
     def make(case: Case) -> Call:
-        from halfeven.optimized import calibration
-
         function, x, blocks = getattr(calibration, name), case.x, _reduction_blocks(case)
         return lambda: function(x, block_size=blocks)
 

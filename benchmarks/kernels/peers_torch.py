@@ -67,13 +67,13 @@ def _fake_backward(case: Case) -> Call:
 
 
 def _learnable_backward(case: Case) -> Call:
-    x, s, z = (t.detach().requires_grad_() for t in (case.x, case.scale, case.zero_point.float()))
     if case.per_tensor:
         function, extra = torch._fake_quantize_learnable_per_tensor_affine, ()  # noqa: SLF001 - the name it has
     else:
         function, extra = torch._fake_quantize_learnable_per_channel_affine, (_flat(case)[2],)  # type: ignore[assignment]  # noqa: SLF001
     # The parameters must be flat leaves, or reshaping them would be measured too.
-    s, z = (t.detach().reshape(-1).requires_grad_() for t in (s, z))
+    given = (case.x, case.scale.reshape(-1), case.zero_point.float().reshape(-1))
+    x, s, z = (t.detach().requires_grad_() for t in given)
     return backward(function(x, s, z, *extra, QMIN, QMAX), case.grad, x, s, z)
 
 

@@ -18,7 +18,7 @@ _METHOD = """\
 A number is a time divided by that of `out.copy_(x)` of the same bytes, measured in the same round: 1 is the speed of
 the memory, lower is faster. In brackets gigabytes per second. All implementations of a table take turns in one process,
 in a new random order each round; in a round the mean of a batch of calls counts, over the rounds the median of the
-ratios. Ratios within some 10 % of each other are level; the quartiles are in [results.json](results.json).
+ratios. The quartiles are in [results.json](results.json).
 
 - **cache**: 1,048,576 elements; **memory**: 16,777,216; **call**: 1,024, as microseconds above `copy_`, for gradients
   above autograd's pass through a negation.

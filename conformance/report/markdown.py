@@ -38,7 +38,7 @@ def to_markdown(report: Report) -> str:
     parts = [
         *([f"**{amiss}**"] if amiss else []),
         "# Conformance report",
-        "\n".join(f"- {verdict(record, results)}" for record, results in found) or "No backend was named.",
+        "\n".join(f"- {verdict(record, results)}" for record, results in found) or "Nothing was tried.",
         _made_by(report),
         "## Outcomes\n\nChecks by backend and operation.",
         _outcomes(found),

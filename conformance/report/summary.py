@@ -71,8 +71,8 @@ def short(results: Sequence[Result]) -> str:
         script = w.script.strip().splitlines()
         if w.scale:
             lines.append(f"  x {w.x}, scale {w.scale}, zero {w.zero}: expected {w.expected}, actual {w.actual}")
-            lines += [f"    {line}" for line in script[:_SCRIPT]]
-            if len(script) > _SCRIPT:
+            lines += [f"    {line}" for line in script[: None if len(script) == _SCRIPT + 1 else _SCRIPT]]
+            if len(script) > _SCRIPT + 1:
                 lines.append(f"    # {len(script) - _SCRIPT} lines more in .witness.script")
         else:
             said = {"arguments": w.x, "expected": w.expected, "actual": w.actual}

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-__all__ = ["Shape", "block_shape", "concretize", "exact_blocks"]
+__all__ = ["Shape", "aligned_blocks", "concretize", "exact_blocks"]
 
 Shape = Sequence[int]
 
@@ -55,7 +55,7 @@ def exact_blocks(shape: Shape, scales: Shape, block_size: Shape, name: str = "bl
     return tuple(n // max(c, 1) if b == -1 else int(b) for n, c, b in zip(own, scales, block_size, strict=True))
 
 
-def block_shape(shape: Shape, scales: Shape, blocks: Shape) -> tuple[tuple[int, ...], tuple[int, ...]]:
+def aligned_blocks(shape: Shape, scales: Shape, blocks: Shape) -> tuple[tuple[int, ...], tuple[int, ...]]:
     """Shape of the scales and size of the blocks with one entry for every dimension of ``shape``.
 
     The dimensions in front of ``scales`` share a scale.

@@ -42,7 +42,7 @@ def load() -> None:
     if wanted in _ISAS:
         choose(wanted)
     elif library is None and wanted != _TORCH:
-        logging.getLogger("halfeven").warning("the kernels of the CPU run in torch operations, slower: %s", why)
+        logging.getLogger("halfeven").warning("halfeven's kernels of the CPU run in torch operations, slower: %s", why)
 
 
 def path() -> str:
@@ -81,7 +81,10 @@ def _loaded() -> tuple[ctypes.CDLL | None, str]:
     if os.environ.get(_VARIABLE) == _TORCH:
         return None, f"{_VARIABLE}={_TORCH}"
     if not _LIBRARY.exists():
-        return None, "no kernels were compiled when halfeven was installed"
+        return None, (
+            "no kernels were compiled when halfeven was installed, since there was no torch yet, no C++ compiler, "
+            "or HALFEVEN_NO_KERNELS=1 (pip install -v says which)"
+        )
     try:
         ops: Any = torch.ops
         ops.load_library(str(_LIBRARY))

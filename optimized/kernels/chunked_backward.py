@@ -7,6 +7,7 @@ import torch
 from torch import Tensor
 
 from halfeven.optimized import arguments
+from halfeven.optimized.dtypes import names
 from halfeven.optimized.kernels.chunked_arguments import Blocks, of_codes, of_reals
 from halfeven.optimized.kernels.chunked_parts import expand, narrow, sum_to
 
@@ -29,7 +30,7 @@ def _quantize_backward(
     code = u.round() - o
     m = (code >= qmin) & (code <= qmax)
     dx = g * m / s
-    return _collected(x, scale, zero_point, block_size, offset, needs, dx, -dx * u, -(g * m))
+    return _collected("x", x, scale, zero_point, block_size, offset, needs, dx, -dx * u, -(g * m))
 
 
 def _dequantize_backward(
@@ -47,7 +48,7 @@ def _dequantize_backward(
     s, o = (expand(p, q.shape, block_size) for p in parameters)
     g, c = grad.to(s.dtype), q.to(s.dtype)
     gs = g * s
-    return _collected(q, scale, zero_point, block_size, offset, needs, gs, g * (c + o), gs)
+    return _collected("q", q, scale, zero_point, block_size, offset, needs, gs, g * (c + o), gs)
 
 
 def _quantize_dequantize_backward(
@@ -74,7 +75,7 @@ def _quantize_dequantize_backward(
     none = g.new_zeros(())
     dx = torch.where(m, g, none)
     ds, do = g * torch.where(m, r - u, clipped), torch.where(m, none, g * s)
-    return _collected(x, scale, zero_point, block_size, offset, needs, dx, ds, do)
+    return _collected("x", x, scale, zero_point, block_size, offset, needs, dx, ds, do)
 
 
 def _wide(
@@ -95,6 +96,7 @@ def _wide(
 
 
 def _collected(
+    name: str,
     x: Tensor,
     scale: Tensor,
     zero_point: Tensor | None,
@@ -106,11 +108,10 @@ def _collected(
     do: Tensor,
 ) -> tuple[Tensor, Tensor, Tensor]:
     """Of each the gradient wanted, summed over the elements of each parameter; else an empty tensor."""
-    for name, tensor, needed in zip(
-        ("need_x", "need_scale", "need_zero_point"), (x, scale, zero_point), needs, strict=True
-    ):
+    for of, tensor, needed in zip((name, "scale", "zero_point"), (x, scale, zero_point), needs, strict=True):
         if needed and tensor is not None and not tensor.dtype.is_floating_point:
-            msg = f"{name}=True is not accepted: integers of dtype {tensor.dtype} have no gradient"
+            given = f"need_{of}=True is not accepted for {of} of dtype {names((tensor.dtype,))}"
+            msg = f"{given}: only floats have gradients"
             raise RuntimeError(msg)
     dz = do if offset else -do
     return (

@@ -1,6 +1,5 @@
 """The forward operators in torch operations, on pieces that stay in the cache. See ``operators`` for what they are."""
 
-from collections.abc import Iterator
 from typing import Any
 
 import torch
@@ -8,11 +7,11 @@ from torch import Tensor
 
 from halfeven.optimized import dtypes
 from halfeven.optimized.kernels.chunked_arguments import Blocks, of_codes, of_reals
-from halfeven.optimized.kernels.chunked_parts import narrow, side_by_side
+from halfeven.optimized.kernels.chunked_parts import narrow, pieces, side_by_side
 
 __all__ = ["FORWARD"]
 
-_PIECE = 2**18  # elements
+_PIECE = 2**18  # elements that stay in the cache
 
 
 def _quantize(
@@ -42,7 +41,7 @@ def _quantize_out(
 ) -> None:
     s, o = of_reals(x, scale, zero_point, qmin, qmax, block_size, offset, result=out.dtype, out=out)
     dtypes.codes_dtype(x.dtype, out.dtype, qmin, qmax)
-    for x_, s_, o_, out_ in _pieces(*side_by_side(x, s, o, out, block_size)):
+    for x_, out_, s_, o_ in pieces(*side_by_side((x, out), (s, o), block_size), _PIECE):
         r = _grid_codes(x_, s_, o_, qmin, qmax, 0.0)
         if not out.dtype.is_floating_point:
             r = torch.where(r.isnan(), o_.neg().nan_to_num(0.0).clamp(qmin, qmax), r)
@@ -73,7 +72,7 @@ def _dequantize_out(
     out: Tensor,
 ) -> None:
     s, o = of_codes(q, scale, zero_point, block_size, compute, offset, result=out.dtype, out=out)
-    for q_, s_, o_, out_ in _pieces(*side_by_side(q, s, o, out, block_size)):
+    for q_, out_, s_, o_ in pieces(*side_by_side((q, out), (s, o), block_size), _PIECE):
         out_.copy_(narrow(q_.to(s.dtype).add(o_).mul_(s_), out.dtype))
 
 
@@ -104,7 +103,7 @@ def _quantize_dequantize_out(
     out: Tensor,
 ) -> None:
     s, o = of_reals(x, scale, zero_point, qmin, qmax, block_size, offset, result=x.dtype, out=out)
-    for x_, s_, o_, out_ in _pieces(*side_by_side(x, s, o, out, block_size)):
+    for x_, out_, s_, o_ in pieces(*side_by_side((x, out), (s, o), block_size), _PIECE):
         r = _grid_codes(x_, s_, o_, qmin, qmax, shift)
         out_.copy_(narrow(r.add_(o_ + shift if shift else o_).mul_(s_), out.dtype))
 
@@ -115,22 +114,6 @@ def _grid_codes(x: Tensor, s: Tensor, o: Tensor, qmin: int, qmax: int, shift: fl
         r.sub_(shift)
     # Subtracting the offset, not adding the zero point: -0.0 − 0.0 is -0.0, but -0.0 + 0.0 is not.
     return r.round_().sub_(o).clamp_(qmin, qmax)
-
-
-def _pieces(x: Tensor, s: Tensor, o: Tensor, out: Tensor) -> Iterator[tuple[Tensor, Tensor, Tensor, Tensor]]:
-    """``x`` and ``out`` in pieces of at most ``_PIECE`` elements, each with its parameters."""
-    if x.numel() <= _PIECE:
-        yield x, s, o, out
-        return
-    d = next(d for d, n in enumerate(x.shape) if n > 1)
-    n = x.shape[d]
-    step = max(_PIECE // (x.numel() // n), 1)
-    for start in range(0, n, step):
-        length = min(step, n - start)
-        s_, o_ = (
-            p.narrow(e, start, length) if (e := d - x.ndim + p.ndim) >= 0 and p.shape[e] != 1 else p for p in (s, o)
-        )
-        yield from _pieces(x.narrow(d, start, length), s_, o_, out.narrow(d, start, length))
 
 
 FORWARD: dict[str, Any] = {

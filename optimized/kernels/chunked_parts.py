@@ -1,11 +1,13 @@
 """What the torch path is made of: parameters beside elements, reductions per block, and a cast that rounds once."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 import torch
 from torch import Tensor
 
-__all__ = ["expand", "narrow", "reduce", "side_by_side", "sum_to"]
+__all__ = ["expand", "narrow", "pieces", "reduce", "side_by_side", "sum_to"]
+
+Tensors = tuple[Tensor, ...]
 
 
 def narrow(x: Tensor, dtype: torch.dtype) -> Tensor:
@@ -32,26 +34,41 @@ def expand(parameter: Tensor, shape: torch.Size, block_size: Sequence[int] | Non
     return parameter
 
 
-def side_by_side(
-    x: Tensor, s: Tensor, o: Tensor, out: Tensor, block_size: Sequence[int] | None
-) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    """Views of ``x`` and ``out`` that the parameters ``s`` and ``o`` broadcast to.
+def pieces(elements: Tensors, parameters: Tensors, most: int) -> Iterator[Tensors]:
+    """``elements``, all of one shape, in pieces of at most ``most``, each with the parameters that broadcast to it."""
+    first = elements[0]
+    if first.numel() <= most:
+        yield (*elements, *parameters)
+        return
+    d = next(d for d, n in enumerate(first.shape) if n > 1)
+    n = first.shape[d]
+    step = max(most // (first.numel() // n), 1)
+    for start in range(0, n, step):
+        length = min(step, n - start)
+        own = tuple(
+            p.narrow(e, start, length) if (e := d - first.ndim + p.ndim) >= 0 and p.shape[e] != 1 else p
+            for p in parameters
+        )
+        yield from pieces(tuple(t.narrow(d, start, length) for t in elements), own, most)
+
+
+def side_by_side(elements: Tensors, parameters: Tensors, block_size: Sequence[int] | None) -> tuple[Tensors, Tensors]:
+    """Views of ``elements``, all of one shape, that ``parameters`` broadcast to, and these.
 
     Splitting a dimension in (blocks, elements) never copies. Only where the last block is short are the
     parameters repeated, along that dimension.
     """
     if block_size is None:
-        return x, s, o, out
-    for d in reversed(range(x.ndim)):
-        n, b = x.shape[d], block_size[d]
+        return elements, parameters
+    for d, (n, b) in reversed(list(enumerate(zip(elements[0].shape, block_size, strict=True)))):
         if b == 1 or n <= b:
             continue
         if n % b:
-            s, o = (p.repeat_interleave(b, d).narrow(d, 0, n) if p.ndim else p for p in (s, o))
+            parameters = tuple(p.repeat_interleave(b, d).narrow(d, 0, n) if p.ndim else p for p in parameters)
         else:
-            x, out = (torch.unflatten(t, d, (n // b, b)) for t in (x, out))
-            s, o = (p.unsqueeze(d + 1) if p.ndim else p for p in (s, o))
-    return x, s, o, out
+            elements = tuple(torch.unflatten(t, d, (n // b, b)) for t in elements)
+            parameters = tuple(p.unsqueeze(d + 1) if p.ndim else p for p in parameters)
+    return elements, parameters
 
 
 def reduce(x: Tensor, block_size: Sequence[int] | None, function: Callable[..., Tensor]) -> Tensor:

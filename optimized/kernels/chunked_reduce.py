@@ -30,15 +30,18 @@ def _amax(x: Tensor, block_size: Blocks) -> Tensor:
 
 
 def _keys(x: Tensor) -> Tensor:
-    """Integers in the order of the floats, -0.0 below +0.0, NaN beyond the infinities; its own inverse on bits."""
-    bits = x.contiguous().view(_INTEGERS[x.element_size()])
-    return bits ^ ((bits >> (8 * x.element_size() - 1)) & torch.iinfo(bits.dtype).max)
+    """Integers in the order of the floats, -0.0 below +0.0, NaN beyond the infinities."""
+    return _flipped(x.contiguous().view(_INTEGERS[x.element_size()]))
 
 
 def _of_keys(key: Tensor, end: Tensor) -> Tensor:
     """The floats of keys, NaN where ``end`` is."""
-    bits = key ^ ((key >> (8 * key.element_size() - 1)) & torch.iinfo(key.dtype).max)
-    return torch.where(end.isnan(), end, bits.view(end.dtype))
+    return torch.where(end.isnan(), end, _flipped(key).view(end.dtype))
+
+
+def _flipped(bits: Tensor) -> Tensor:
+    """All bits but the sign's, where that is set: done twice, it undoes itself."""
+    return bits ^ ((bits >> (8 * bits.element_size() - 1)) & torch.iinfo(bits.dtype).max)
 
 
 REDUCE: dict[str, Any] = {

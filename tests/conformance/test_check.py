@@ -38,8 +38,9 @@ def test_one_that_multiplies_by_the_reciprocal_differs_and_the_cause_is_named() 
     assert w.reproduced
     x, scale = (np.uint32(int(v.split()[0], 16)).view(np.float32) for v in (w.x, w.scale))
     zero = float(w.zero)
-    expected = np.clip(np.rint(x / scale) + zero, -128, 127)
-    actual = np.clip(np.rint(x * (np.float32(1) / scale)) + zero, -128, 127)
+    grid = next(r.configuration["grid"] for r in verdict.results if r.witness == w)
+    expected = np.clip(np.rint(x / scale) + zero, grid["qmin"], grid["qmax"])
+    actual = np.clip(np.rint(x * (np.float32(1) / scale)) + zero, grid["qmin"], grid["qmax"])
     assert expected != actual
     assert "reciprocal(" in w.script
 
@@ -200,3 +201,26 @@ def test_nan_is_judged_where_a_profile_states_it() -> None:
     assert check(stated, "torch.fake_quantize@2.13", "fake_quantize").conforms
     verdict = check(other, "torch.fake_quantize@2.13", "fake_quantize")
     assert {r.requirement.split("/")[-1] for r in verdict.results if r.outcome == "differs"} == {"nan"}
+
+
+def test_the_witness_of_a_program_runs_beside_it(tmp_path: Path) -> None:
+    """Its own module is ``__main__``, which another program cannot import from."""
+    program = tmp_path / "recip.py"
+    program.write_text(
+        "import torch\n"
+        "from halfeven.conformance import check\n\n"
+        "def recip(x, scale, zero_point, *, qmin, qmax):\n"
+        "    return torch.clamp(torch.round(x * (1.0 / scale)) + zero_point, qmin, qmax).to(torch.int32)\n\n"
+        "if __name__ == '__main__':\n"
+        "    verdict = check(recip, 'onnx')\n"
+        "    assert verdict.witness.script.splitlines()[-1] in str(verdict)\n"
+        "    print(verdict.witness.script)\n"
+    )
+    witness = tmp_path / "witness.py"
+    witness.write_text(run_python(program))
+    expected, actual = run_python(witness).split(maxsplit=1)
+    assert expected.strip("[].,") != actual.strip("[].,() tensor\n")
+
+
+def run_python(program: Path) -> str:
+    return subprocess.run([sys.executable, program], check=True, capture_output=True, text=True).stdout

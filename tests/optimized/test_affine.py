@@ -7,6 +7,7 @@ import torch
 from torch import Tensor
 
 from halfeven.optimized import affine
+from halfeven.optimized.memory import check_out
 
 ONE = torch.tensor(1.0)
 DTYPES = (torch.float32, torch.float64, torch.float16, torch.bfloat16)
@@ -208,6 +209,13 @@ def test_in_place() -> None:
     halves = x.to(torch.bfloat16)
     affine.quantize_dequantize(halves, torch.ones(1, 2), 1, qmin=0, qmax=255, block_size=(1, 2), out=halves)
     assert halves.tolist() == [[0.0, 2.0, 2.0, 9.0]]
+
+
+def test_out_may_be_the_input_said_otherwise() -> None:
+    x = torch.arange(4.0).as_strided((1, 4), (7, 1))  # the stride of one row leads nowhere
+    out = x.flatten().view(1, 4)
+    check_out(out, torch.float32, {"x": x})
+    assert affine.quantize(x, 1.0, 1, qmin=-8, qmax=3, out=out).tolist() == [[1, 2, 3, 3]]
 
 
 def test_interleaved_columns_do_not_overlap() -> None:

@@ -85,7 +85,7 @@ def test_shared_arguments(
         (TypeError, {"qmax": torch.tensor(3)}, ["qmax=tensor(3)", "int"]),
         (ValueError, {"qmin": 5, "qmax": 4}, ["qmin=5", "qmax=4"]),
         (TypeError, {"qmin": torch.tensor(0), "qmax": 15}, ["qmin=tensor(0)", "int"]),
-        (ValueError, {"qmin": 0, "qmax": 2**60}, [f"qmax={2**60}", "represent"]),
+        (ValueError, {"qmin": 0, "qmax": 2**60}, [f"qmax={2**60}", "the grid"]),
         (ValueError, {"qmin": 0, "qmax": 2**2000}, [f"qmax={2**2000}"]),
     ],
 )
@@ -104,7 +104,7 @@ def test_input_and_grid(
     [(torch.int8, 0, 255), (torch.uint8, -1, 5), (torch.int16, 0, 2**15), (torch.uint16, 0, 2**16)],
 )
 def test_an_integer_dtype_holds_the_grid(dtype: torch.dtype, qmin: int, qmax: int) -> None:
-    with pytest.raises(ValueError, match=rf"dtype={dtype}.*qmin={qmin} to qmax={qmax}"):
+    with pytest.raises(ValueError, match=rf"qmin={qmin}, qmax={qmax} .*dtype {str(dtype)[6:]} do not hold"):
         quantize(dtype=dtype, qmin=qmin, qmax=qmax)
     quantize(dtype=torch.int32, qmin=qmin, qmax=qmax)
 
@@ -118,7 +118,7 @@ def test_float_codes_represent_the_grid(x: torch.dtype, unsigned: int, signed: i
     affine.quantize(given, S, 0, qmin=0, qmax=2**unsigned - 1)
     affine.quantize(given, S, 0, qmin=-(2 ** (signed - 1)), qmax=2 ** (signed - 1) - 1)
     for qmin, qmax in ((0, 2 ** (unsigned + 1) - 1), (-(2**signed), 2**signed - 1)):
-        with pytest.raises(ValueError, match=f"qmax={qmax}.*{x}"):
+        with pytest.raises(ValueError, match=f"qmin={qmin}, qmax={qmax} .*dtype {str(x)[6:]} do not hold"):
             affine.quantize(given, S, 0, qmin=qmin, qmax=qmax)
 
 

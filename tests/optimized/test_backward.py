@@ -31,15 +31,12 @@ def in_torch(name: str, *given: Any) -> Any:
 
 
 @pytest.fixture(params=PATHS)
-def run(request: pytest.FixtureRequest) -> Iterator[Run]:
+def run(request: pytest.FixtureRequest) -> Run:
     """A backward operator by name, on one path."""
     if request.param == "torch":
-        yield in_torch
-        return
-    before = kernels.path().split()[-1]
+        return in_torch
     kernels.choose(request.param)
-    yield compiled
-    kernels.choose(before)
+    return compiled
 
 
 @dataclass(frozen=True, eq=False)
@@ -337,8 +334,10 @@ def large(at: int, dtype: torch.dtype) -> tuple[Case, Tensor, list[tuple[Tensor,
         # In any order, n terms are off by n roundings to float64 of at most the sum of their magnitudes.
         total, magnitude = (torch.tensor(sums(t, scale, block_size), dtype=torch.float64) for t in (each, each.abs()))
         error = magnitude * (math.prod(shape) / scale.numel() * 2.0**-53)
+        # Where float64 counts the sums in units in the last place of the least term, no order rounds.
+        error[magnitude < 2.0 ** (53 - 24) * each[each != 0].abs().min()] = 0
         low, high = ((total + e).float().reshape(of_scale) for e in (-error, error))
-        assert bool((low == high).any())  # they leave no choice, mostly
+        assert (low == high).double().mean().item() > 0.9  # they leave no choice, mostly
         ends.append((low, high))
     return case, dx.to(dtype), ends
 
@@ -348,12 +347,10 @@ def large(at: int, dtype: torch.dtype) -> tuple[Case, Tensor, list[tuple[Tensor,
 )
 def test_large(run: Run, at: int, dtype: torch.dtype) -> None:
     case, dx, ends = large(at, dtype)
-    before = torch.get_num_threads()
     found = []
     for threads in (1, 2, 3):
         torch.set_num_threads(threads)
         found.append(run(case.name, *case.given()))
-    torch.set_num_threads(before)
     for other in found[1:] if run is compiled else ():
         assert all(torch.equal(bits(a), bits(b)) for a, b in zip(found[0], other, strict=True))
     assert torch.equal(bits(found[0][0]), bits(dx))
@@ -383,6 +380,7 @@ BAD = (
     (2, S.int(), "scale of dtype"),
     (3, torch.ones(2, 1), r"zero_point of shape \(2, 1\)"),
     (3, S.bool(), "zero_point of dtype"),
+    (3, S.int(), "need_zero_point=True is not accepted for zero_point of dtype int32"),
 )
 
 
@@ -392,9 +390,9 @@ def test_errors(run: Run, name: str) -> None:
     block_size = GOOD[name].index(None, 4)
     bad = [*BAD, (block_size, [1], r"block_size=\(1,\)"), (block_size, [0, 1], r"block_size=\(0, 1\)")]
     if name == "dequantize":
-        bad = [*bad[1:], (5, torch.int8, "compute")]
+        bad = [*bad[1:], (5, torch.int8, "compute"), (1, X.int(), "need_q=True is not accepted for q of dtype int32")]
     else:
-        bad += [(4, 16, "qmin=16, qmax=15|qmin=16 is above qmax=15"), (5, 2**60 - 1, "qmin=0, qmax=")]
+        bad += [(4, 16, "qmin=16, qmax=15 is not accepted"), (5, 2**60 - 1, "qmin=0, qmax=")]
     for at, value, message in bad:
         given = [*GOOD[name]]
         given[at] = value

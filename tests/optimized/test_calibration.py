@@ -2,7 +2,7 @@
 
 import itertools
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from functools import partial
 from typing import Any
 
@@ -21,15 +21,12 @@ PATHS = (*kernels.available(), "torch")
 
 
 @pytest.fixture(params=PATHS)
-def run(request: pytest.FixtureRequest) -> Iterator[Run]:
+def run(request: pytest.FixtureRequest) -> Run:
     """An operator by name, on one path."""
     if request.param == "torch":
-        yield lambda name, *given: chunked.IMPLEMENTATIONS[name](*given)
-        return
-    before = kernels.path().split()[-1]
+        return lambda name, *given: chunked.IMPLEMENTATIONS[name](*given)
     kernels.choose(request.param)
-    yield lambda name, *given: getattr(OPS, name).default(*given)
-    kernels.choose(before)
+    return lambda name, *given: getattr(OPS, name).default(*given)
 
 
 def bits(t: Tensor) -> list[int]:
@@ -159,10 +156,8 @@ def test_large(run: Run, dtype: torch.dtype, shape: tuple[int, int], block_size:
     x = ((torch.arange(n, dtype=torch.int64) * 7919 % n) - n // 3).double().mul(2.0**-7).to(dtype).reshape(shape)
     found = {}
     for threads in (1, 2, 3):
-        before = torch.get_num_threads()
         torch.set_num_threads(threads)
         found[threads] = [*run("aminmax", x, block_size), run("amax", x, block_size)]
-        torch.set_num_threads(before)
     rows, cols = block_size or shape
     parts = [list(row.split(cols, 1)) for row in x.split(rows)]
     for name, value in zip(("min", "max", "amax"), found[1], strict=True):

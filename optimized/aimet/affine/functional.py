@@ -26,10 +26,11 @@ from torch import Tensor
 
 from halfeven.optimized import operators
 from halfeven.optimized.aimet.affine.grid import read_grid, second_is_end
-from halfeven.optimized.aimet.block_sizes import block_shape, exact_blocks
+from halfeven.optimized.aimet.block_sizes import aligned_blocks, exact_blocks
+from halfeven.optimized.aimet.inputs import plain
 from halfeven.optimized.dtypes import codes_dtype, compute_dtype
 
-__all__ = ["apply", "dequantize", "plain", "quantize", "quantize_dequantize", "undo"]
+__all__ = ["apply", "dequantize", "quantize", "quantize_dequantize", "undo"]
 
 Blocks = Sequence[int] | None
 
@@ -183,22 +184,6 @@ def undo(
     return operators.dequantize(tensor, scale, offset, block_size=blocks, compute=compute, offset=True)
 
 
-def plain(name: str, value: Any) -> Tensor:
-    """``value`` as a plain tensor, on the same memory and in the same graph.
-
-    Raises:
-        TypeError: it is no tensor.
-    """
-    if type(value) is Tensor or type(value) is torch.nn.Parameter:
-        return value
-    if not isinstance(value, Tensor):
-        msg = f"{name}={value!r} is not accepted: give a torch.Tensor"
-        raise TypeError(msg)
-    # A subclass that only stands in for a tensor, such as a fake one, has no functions of its own.
-    own = type(value).__torch_function__ is not torch._C._disabled_torch_function_impl  # noqa: SLF001
-    return value.as_subclass(Tensor) if own else value
-
-
 def _is_narrow(dtype: torch.dtype, qmin: int, qmax: int) -> bool:
     """Whether ``dtype`` holds the grid with an epsilon of a quarter step or less; not every such grid is found."""
     return -_FLOATS[dtype] <= qmin and qmax <= _FLOATS[dtype] and 8 * (qmax - qmin) <= _FLOATS[dtype]
@@ -224,7 +209,7 @@ def _aligned(
     if not block_size:
         return scale, offset, None
     blocks = exact_blocks(tensor.shape, scale.shape, block_size)
-    aligned, blocks = block_shape(tensor.shape, scale.shape, blocks)
+    aligned, blocks = aligned_blocks(tensor.shape, scale.shape, blocks)
     if len(aligned) != scale.dim():
         scale = scale.expand(aligned)
     if offset.shape != scale.shape:

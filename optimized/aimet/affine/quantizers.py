@@ -6,8 +6,8 @@ from typing import Any, TypeVar
 from torch import Tensor
 
 from halfeven.optimized.aimet.affine.encoding import AffineEncoding
-from halfeven.optimized.aimet.affine.functional import plain
 from halfeven.optimized.aimet.affine.quantizer_base import AffineQuantizerBase
+from halfeven.optimized.aimet.inputs import plain
 from halfeven.optimized.aimet.tensor import DequantizedTensor, QuantizedTensor, QuantizedTensorBase
 
 __all__ = ["Dequantize", "Quantize", "QuantizeDequantize"]

@@ -15,7 +15,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from halfeven.optimized.registration import OPS, Operator, register
+from halfeven.optimized.batching import batched
+from halfeven.optimized.registration import OPS, Operator, register, transforms_active
 
 __all__ = ["derived", "exact_range", "middle_offset", "min_scale", "nearest_integer", "range_offset", "range_scale"]
 
@@ -107,7 +108,7 @@ def nearest_integer(x: Tensor) -> Tensor:
 
 def _opaque() -> bool:
     # The rounding's gradient is a function of Python, which neither a compiler nor vmap looks into.
-    return torch.compiler.is_compiling() or torch._C._are_functorch_transforms_active()  # noqa: SLF001
+    return torch.compiler.is_compiling() or transforms_active()
 
 
 def _moved(end: Tensor, ulps: int) -> Tensor:
@@ -161,14 +162,11 @@ def _gradients(name: str) -> Callable[..., tuple[Any, ...]]:
 
 
 def _batched(name: str) -> Callable[..., tuple[Tensor, int]]:
-    def batched(info: Any, dims: tuple[Any, ...], a: Tensor, b: Tensor, *settings: int) -> tuple[Tensor, int]:
-        a, b = (
-            t.expand(info.batch_size, *t.shape) if d is None else t.movedim(d, 0)
-            for t, d in zip((a, b), dims[:2], strict=True)
-        )
+    def over_batch(info: Any, dims: tuple[Any, ...], a: Tensor, b: Tensor, *settings: int) -> tuple[Tensor, int]:
+        a, b = batched(a, dims[0], info.batch_size), batched(b, dims[1], info.batch_size)
         return getattr(OPS, name).default(a, b, *settings), 0
 
-    return batched
+    return over_batch
 
 
 register(

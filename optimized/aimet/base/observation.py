@@ -7,9 +7,9 @@ from typing import Any
 
 from torch import Tensor
 
-from halfeven.optimized.aimet.affine.functional import plain
 from halfeven.optimized.aimet.base.quantizer import QuantizerBase
 from halfeven.optimized.aimet.encoding_analyzer import StatisticsNotFoundError, flag_extreme_min_max
+from halfeven.optimized.aimet.inputs import plain
 
 __all__ = ["check_expands", "observing"]
 

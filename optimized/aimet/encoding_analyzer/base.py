@@ -11,7 +11,7 @@ from torch import Tensor
 
 from halfeven.optimized import operators
 from halfeven.optimized.aimet.affine.range import min_scale
-from halfeven.optimized.aimet.block_sizes import block_shape, concretize
+from halfeven.optimized.aimet.block_sizes import aligned_blocks, concretize
 
 __all__ = [
     "EncodingAnalyzer",
@@ -155,7 +155,7 @@ def block_sizes(given: Sequence[int], shape: Sequence[int], block_size: Sequence
             f"sizes make the batch's last dimensions (without blocks an entry is 1 or the dimension's size)"
         )
         raise RuntimeError(msg)
-    return block_shape(given, shape, sizes)[1]
+    return aligned_blocks(given, shape, sizes)[1]
 
 
 def ends(x: Tensor, blocks: Sequence[int], shape: Sequence[int]) -> tuple[Tensor, Tensor]:

@@ -5,7 +5,7 @@ and computed in the widest of it, the scale's and float32. The gradient goes str
 of the clamp: none where the quotient is beyond the format's largest number, or NaN.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
@@ -13,9 +13,10 @@ from torch import Tensor
 
 from halfeven.optimized.aimet.block_sizes import exact_blocks
 from halfeven.optimized.aimet.float.formats import FloatFormat
-from halfeven.optimized.dtypes import REALS
-from halfeven.optimized.kernels.chunked_parts import sum_to
-from halfeven.optimized.registration import OPS, Operator, register
+from halfeven.optimized.batching import batched, lift
+from halfeven.optimized.dtypes import REALS, names
+from halfeven.optimized.kernels.chunked_parts import pieces, sum_to
+from halfeven.optimized.registration import OPS, Operator, register, transforms_active
 
 __all__ = ["blockwise", "held", "quantize", "quantize_dequantize", "scale"]
 
@@ -52,7 +53,7 @@ def blockwise(
 ) -> Tensor:
     """``function`` of ``x`` and a scale that broadcasts to it, in the shape of ``x``."""
     if x.dtype not in REALS:
-        msg = f"input of dtype {x.dtype} is not accepted: give float32, float64, float16 or bfloat16"
+        msg = f"input of dtype {x.dtype} is not accepted: give {names(REALS)}"
         raise ValueError(msg)
     if not block_size:
         pairs = zip(reversed(scales.shape), reversed(x.shape), strict=False)
@@ -70,7 +71,7 @@ def blockwise(
 def _apply(name: str, *given: Any) -> Tensor:
     """The operator; where nothing looks into it the function under it, which small tensors gain from."""
     wanted = torch.is_grad_enabled() and any(isinstance(t, Tensor) and t.requires_grad for t in given)
-    seen = wanted or torch.compiler.is_compiling() or torch._C._are_functorch_transforms_active()  # noqa: SLF001
+    seen = wanted or torch.compiler.is_compiling() or transforms_active()
     plain = all(type(t) in {Tensor, torch.nn.Parameter} for t in given if isinstance(t, Tensor))
     found: Tensor = getattr(OPS, name).default(*given) if seen or not plain else _OPERATORS[name].implementation(*given)
     return found
@@ -82,7 +83,8 @@ def _cast(x: Tensor, scale: Tensor, *settings: Any) -> Tensor:
     format_.check()
     x, scale = x.detach(), scale.detach()
     out = torch.empty_like(x)
-    for x_, s_, out_ in _pieces(x, scale.to(wide), out):
+    most = _PIECE if x.is_cpu else x.numel()
+    for x_, out_, s_ in pieces((x, out), (scale.to(wide),), most):
         near = format_.nearest((x_.to(wide) / s_).to(x.dtype))
         out_.copy_(near.to(wide).mul_(s_) if dequantized else near)
     return out
@@ -123,19 +125,6 @@ def _wide(x: Tensor, scale: Tensor) -> torch.dtype:
     return torch.promote_types(torch.promote_types(x.dtype, scale.dtype), torch.float32)
 
 
-def _pieces(x: Tensor, s: Tensor, out: Tensor) -> Iterator[tuple[Tensor, Tensor, Tensor]]:
-    """``x`` and ``out`` in pieces that stay in the cache, each with its scales."""
-    if x.numel() <= _PIECE or x.device.type != "cpu":
-        yield x, s, out
-        return
-    d = next(d for d, n in enumerate(x.shape) if n > 1)
-    step = max(_PIECE // (x.numel() // x.shape[d]), 1)
-    for start in range(0, x.shape[d], step):
-        length, e = min(step, x.shape[d] - start), d - x.ndim + s.ndim
-        s_ = s.narrow(e, start, length) if e >= 0 and s.shape[e] != 1 else s
-        yield from _pieces(x.narrow(d, start, length), s_, out.narrow(d, start, length))
-
-
 def _gradients(ctx: Any, grad: Tensor) -> tuple[Any, ...]:
     needs = ctx.needs_input_grad[:2]
     found = OPS.float_cast_backward.default(grad, *ctx.saved_tensors, *ctx.settings, *needs)
@@ -144,10 +133,9 @@ def _gradients(ctx: Any, grad: Tensor) -> tuple[Any, ...]:
 
 
 def _batched(info: Any, dims: tuple[Any, ...], x: Tensor, scale: Tensor, *settings: Any) -> tuple[Tensor, int]:
-    x = x.expand(info.batch_size, *x.shape) if dims[0] is None else x.movedim(dims[0], 0)
+    x = batched(x, dims[0], info.batch_size)
     if dims[1] is not None:
-        scale = scale.movedim(dims[1], 0)
-        scale = scale.reshape(scale.shape[0], *(1,) * (x.ndim - scale.ndim), *scale.shape[1:])
+        scale = lift(batched(scale, dims[1], info.batch_size), x.ndim)
     return OPS.float_cast.default(x, scale, *settings), 0
 
 
@@ -155,11 +143,12 @@ def _like(x: Tensor, *_: Any) -> Tensor:
     return torch.empty_like(x, requires_grad=False)
 
 
-def _like_both(_: Tensor, x: Tensor, scale: Tensor, *given: Any) -> tuple[Tensor, Tensor]:
+def _like_both(_: Tensor, x: Tensor, scale: Tensor, *settings: Any) -> tuple[Tensor, Tensor]:
+    *_widths, need_x, need_scale = settings
     none, contiguous = x.new_empty((0,)), torch.contiguous_format
     return (
-        _like(x) if given[-2] or not given[-1] else none,
-        torch.empty_like(scale, memory_format=contiguous, requires_grad=False) if given[-1] else none,
+        _like(x) if need_x or not need_scale else none,
+        torch.empty_like(scale, memory_format=contiguous, requires_grad=False) if need_scale else none,
     )
 
 
