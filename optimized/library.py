@@ -10,7 +10,7 @@ from halfeven.optimized import arguments, batching, dtypes, gradients, kernels
 from halfeven.optimized.kernels import chunked
 from halfeven.optimized.registration import OPS, Operator, register
 
-__all__ = ["OPERATORS", "OPS", "SCHEMAS"]  # OPS, so that whoever takes it from here has the operators in it
+__all__ = ["OPERATORS", "OPS"]  # OPS, so that whoever takes it from here has the operators in it
 
 
 def _together(*tensors: Any) -> None:
@@ -121,6 +121,5 @@ def _operator(name: str, schema: str, fake: Callable[..., Any]) -> Operator:
 
 
 OPERATORS = {name: _operator(name, *row) for name, row in _TABLE.items()}
-SCHEMAS = OPERATORS  # the name by which tests go through them
 register(OPERATORS)
 kernels.load()

@@ -3,6 +3,10 @@
 // Compiled once per instruction set, each in a namespace of its own (HALFEVEN_ISA), so that the linker cannot take a
 // function compiled for AVX2 where the other is meant. Include only in files that set it. Everything is written so
 // that a loop over it becomes vector instructions without any licence to change results.
+//
+// Headers of other libraries come before the pragma that sets a target. The compiler takes the target of a function,
+// and of each instance of a template, from where it is declared: so what they declare is compiled for every processor,
+// and may be linked into what runs on any.
 
 #ifndef HALFEVEN_ISA
 #error "HALFEVEN_ISA names the namespace"

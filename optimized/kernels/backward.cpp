@@ -23,20 +23,6 @@ using namespace backward;
 using Gradients = std::tuple<Tensor, Tensor, Tensor>;
 using Needs = bool[3];
 
-Tensor empty(int64_t ndim, const int64_t* size, Dtype dtype) {
-  std::vector<int64_t> stride(ndim);
-  int64_t step = 1;
-  for (int64_t d = ndim - 1; d >= 0; --d) {
-    stride[d] = step;
-    step *= std::max<int64_t>(size[d], 1);
-  }
-  AtenTensorHandle handle = nullptr;
-  if (aoti_torch_empty_strided(ndim, size, stride.data(), torch_dtype(dtype), aoti_torch_device_type_cpu(), 0,
-                               &handle) != AOTI_TORCH_SUCCESS)
-    fail("torch has no memory for a gradient");
-  return Tensor(handle);
-}
-
 Tensor nothing(Dtype dtype) {
   static constexpr int64_t kZero[1] = {0};
   return empty(1, kZero, dtype);
@@ -50,13 +36,8 @@ struct Sums {
 
   Sums(const Argument& p, bool wanted) : parameter(p) {
     if (!wanted) return;
-    stride.resize(p.ndim);
-    int64_t numel = 1;
-    for (int64_t d = p.ndim - 1; d >= 0; --d) {
-      stride[d] = numel;
-      numel *= p.size[d];
-    }
-    values.assign(numel, -0.0);
+    stride = contiguous_strides(p.ndim, p.size);
+    values.assign(p.numel, kNoTerms);
   }
 
   Place place() {
@@ -69,7 +50,7 @@ struct Sums {
     const Tensor result = empty(parameter.ndim, parameter.size, parameter.dtype);
     if (values.empty()) return result;
     char* to = static_cast<char*>(result.data_ptr());
-    const auto finish = [&](int64_t begin, int64_t end) {
+    const auto save_part = [&](int64_t begin, int64_t end) {
       for (int64_t i = begin; i < end; ++i) {
         if (negate) values[i] = -values[i];
         if (!single) values[i] += 0.0;
@@ -78,21 +59,22 @@ struct Sums {
     };
     const int64_t n = static_cast<int64_t>(values.size());
     if (n <= kGrain)
-      finish(0, n);
+      save_part(0, n);
     else
-      torch::stable::parallel_for(0, n, kGrain, finish);
+      torch::stable::parallel_for(0, n, kGrain, save_part);
     return result;
   }
 };
 
-void check_need(bool needed, const char* need, const Argument& of) {
+void check_need(bool needed, const Argument& of) {
   if (needed && !is_float(of.dtype))
-    fail(std::string(need) + "=True is not accepted for " + of.name + " of dtype " + name_of(of.dtype) +
+    fail(std::string("need_") + of.name + "=True is not accepted for " + of.name + " of dtype " + name_of(of.dtype) +
          ": only floats have gradients");
 }
 
 Gradients gradients(const Settings& settings, const Argument& grad, const Argument& x, const Tensor& x_tensor,
-                    const Argument& scale, const Argument& zero_point, const BlockSize& block_size, const Needs& needs) {
+                    const Argument& scale, const Argument& zero_point, const BlockSize& block_size,
+                    const Needs& needs) {
   const bool present = zero_point.dtype != Dtype::None;
   const bool need_x = needs[0], need_scale = needs[1], need_zero_point = needs[2] && present;
   if (grad.ndim != x.ndim || !std::equal(x.size, x.size + x.ndim, grad.size))
@@ -100,8 +82,8 @@ Gradients gradients(const Settings& settings, const Argument& grad, const Argume
   const int64_t* block = check_block_size(x, block_size);
   check_parameter(scale, x, block);
   if (present) check_parameter(zero_point, x, block);
-  check_need(need_x, x.name[0] == 'q' ? "need_q" : "need_x", x);
-  if (need_zero_point) check_need(true, "need_zero_point", zero_point);
+  check_need(need_x, x);
+  check_need(need_zero_point, zero_point);
 
   const BackwardKernels kernels = isa() == Isa::Avx2 ? avx2::backward_kernels() : baseline::backward_kernels();
   const Dtype compute = settings.compute;
@@ -121,8 +103,9 @@ Gradients gradients(const Settings& settings, const Argument& grad, const Argume
     for_each_region(x.ndim, x.size, block, elements, parameters, [&](const Loops<kOperands>& loops) {
       const Items<kOperands> items(loops, kElements, item);
       // Kernels that take 16-bit elements as they are take all operands so; copies are as wide as the arithmetic.
-      const bool contiguous = std::equal(item, item + kElements, items.loops.step[0]);
-      const bool narrow = contiguous && item_size(x.dtype) == 2 && as_is(settings.op, x.dtype, compute);
+      const auto dense = [&](Operand k) { return items.loops.dense(k, item[k]); };
+      const bool narrow = dense(kX) && dense(kG) && dense(kDx) && item_size(x.dtype) == 2 &&
+                          as_is(settings.op, x.dtype, compute);
       const auto usable = [&](Dtype in) { return narrow || (item_size(in) > 2 && as_is(settings.op, in, compute)); };
       Pass pass{.settings = settings,
                 .x = x,
@@ -133,14 +116,15 @@ Gradients gradients(const Settings& settings, const Argument& grad, const Argume
                 .load_x = kernels.load(x.dtype, compute),
                 .load_g = kernels.load(grad.dtype, compute),
                 .save_dx = kernels.save(compute, x.dtype),
-                .x_as_is = usable(x.dtype),
-                .g_as_is = usable(grad.dtype),
+                .x_as_is = usable(x.dtype) && dense(kX),
+                .g_as_is = usable(grad.dtype) && dense(kG),
+                .dx_as_is = usable(x.dtype) && dense(kDx) && need_x,
                 .need_x = need_x,
                 .sums = sums};
       if (compute == Dtype::F64)
-        run<double>(pass, items);
+        run_items<double>(pass, items);
       else
-        run<float>(pass, items);
+        run_items<float>(pass, items);
     });
   }
   const auto result = [&](Sums& from, bool needed, bool negate) {
@@ -166,8 +150,8 @@ Gradients quantize_backward(const Tensor& grad, const Tensor& x, const Tensor& s
                             const std::optional<Tensor>& zero_point, int64_t qmin, int64_t qmax,
                             const BlockSize& block_size, bool offset, bool need_x, bool need_scale,
                             bool need_zero_point) {
-  return of_reals({.op = Gradient::Quantize, .qmin = qmin, .qmax = qmax, .is_offset = offset}, grad, x, scale, zero_point, block_size,
-                  {need_x, need_scale, need_zero_point});
+  return of_reals({.op = Gradient::Quantize, .qmin = qmin, .qmax = qmax, .is_offset = offset}, grad, x, scale,
+                  zero_point, block_size, {need_x, need_scale, need_zero_point});
 }
 
 Gradients quantize_dequantize_backward(const Tensor& grad, const Tensor& x, const Tensor& scale,
@@ -181,12 +165,13 @@ Gradients quantize_dequantize_backward(const Tensor& grad, const Tensor& x, cons
 
 Gradients dequantize_backward(const Tensor& grad, const Tensor& q, const Tensor& scale,
                               const std::optional<Tensor>& zero_point, const BlockSize& block_size,
-                              std::optional<int32_t> compute, bool offset, bool need_q,
-                              bool need_scale, bool need_zero_point) {
-  const Argument q_ = read("q", q, kStored), grad_ = read("grad", grad, kReals);
+                              std::optional<int32_t> compute, bool offset, bool need_q, bool need_scale,
+                              bool need_zero_point) {
+  const Argument q_ = read("q", q, kQuantized), grad_ = read("grad", grad, kReals);
   const Dtype own = read_dtype("compute", compute, kReals, grad_.dtype);
-  return gradients({.op = Gradient::Dequantize, .compute = own, .is_offset = offset}, grad_, q_, q, read("scale", scale, kScales),
-                   read("zero_point", zero_point, kZeroPoints), block_size, {need_q, need_scale, need_zero_point});
+  return gradients({.op = Gradient::Dequantize, .compute = own, .is_offset = offset}, grad_, q_, q,
+                   read("scale", scale, kScales), read("zero_point", zero_point, kZeroPoints), block_size,
+                   {need_q, need_scale, need_zero_point});
 }
 
 }  // namespace

@@ -14,6 +14,9 @@ enum class Gradient : int8_t { Quantize, Dequantize, QuantizeDequantize };
 // of it stays in the first cache.
 inline constexpr int64_t kJobElements = 1024;
 
+// What sums start at: -0.0 + x is x, also where x is -0.0.
+inline constexpr double kNoTerms = -0.0;
+
 // rows x len elements; those of a row are contiguous. Whether the kernel takes them as they are in memory is in
 // as_is(); else they are float, or double where the arithmetic is in float64.
 struct BackwardJob {
@@ -28,7 +31,7 @@ struct BackwardJob {
 
 using BackwardKernel = void (*)(const BackwardJob&);
 
-// n elements, `step` bytes apart, to float or double, rounded to the dtype of the arithmetic.
+// n elements from anywhere, `step` bytes apart, to float or double, rounded to the dtype of the arithmetic.
 using Load = void (*)(const char* from, int64_t step, int64_t n, void* to);
 // n floats or doubles to numbers `step` bytes apart.
 using Save = void (*)(const void* from, char* to, int64_t step, int64_t n);

@@ -1,4 +1,4 @@
-// The kernels of the gradients for AVX2, FMA and F16C. Headers of others come before the pragma: see forward_avx2.cpp.
+// The kernels of the gradients for AVX2, FMA and F16C. Headers of others come before the pragma: see arith.h.
 #include <cstdint>
 
 #include "backward.h"
@@ -13,7 +13,7 @@
 #define HALFEVEN_SSE4
 #include "arith.h"
 #include "backward_kernels.h"
-#include "backward_lanes_avx2.h"
+#include "backward_elements_avx2.h"
 #include "backward_fast_avx2.h"
 
 halfeven::BackwardKernels halfeven::avx2::backward_kernels() {

@@ -7,7 +7,8 @@
 
 namespace halfeven::HALFEVEN_ISA::backward {
 
-// As total() has it.
+// As total() has it. A fused multiply-add with 1, whose product is exact, is a sum: processors that add and multiply
+// in different units do half of the sums in each.
 template <Dtype In>
 [[gnu::always_inline]] inline __m256d sum_of(const Buffer& terms) {
   const __m256d one = _mm256_set1_pd(1);
@@ -16,7 +17,7 @@ template <Dtype In>
   return a + b;
 }
 
-[[gnu::always_inline]] inline double finish(__m256d sum, const float* rest, int64_t n) {
+[[gnu::always_inline]] inline double with_rest(__m256d sum, const float* rest, int64_t n) {
   for (int64_t i = 0; i < n; i += 4) sum += _mm256_cvtps_pd(_mm_loadu_ps(rest + i));
   const __m128d two = _mm256_castpd256_pd128(sum) + _mm256_extractf128_pd(sum, 1);
   return two[0] + two[1];
@@ -25,8 +26,8 @@ template <Dtype In>
 // Elements whose terms are computed before they are summed up: memory that was just written is slow to read in parts.
 inline constexpr int64_t kChunk = 128;
 
-// Rows that are long enough to look for the ends of what is inside.
-inline constexpr int64_t kLong = 256;
+// The least length of rows to look in for the ends of what is inside.
+inline constexpr int64_t kLeastForEnds = 256;
 
 // The 8 floats around `near`, which is not 0, in ascending order.
 [[gnu::always_inline]] inline __m256 around(float near) {
@@ -79,7 +80,7 @@ template <Dtype In, bool kSums>
 void fast_rows(const BackwardJob& job) {
   using S = Step<In, kSums>;
   const View<In, Dtype::F32> view(job);
-  const __m256d none = _mm256_set1_pd(-0.0);
+  const __m256d none = _mm256_set1_pd(kNoTerms);
   const int64_t whole = job.len / 16 * 16, n = job.len - whole;
   for (int64_t r = 0; r < job.rows; ++r) {
     const auto p = view.parameter(r);
@@ -88,7 +89,7 @@ void fast_rows(const BackwardJob& job) {
     auto* dx = view.dx(r);
     __m256d ds = none, d_o = none;
     int64_t done = 0;
-    if constexpr (!kSums) done = job.len < kLong ? 0 : between<In>(view, r);
+    if constexpr (!kSums) done = job.len < kLeastForEnds ? 0 : between<In>(view, r);
     for (int64_t i = done; i < whole; i += kChunk) {
       const int64_t end = whole - i < kChunk ? whole - i : kChunk;
       Buffer of_s[kChunk / 16], of_o[kChunk / 16];
@@ -103,8 +104,8 @@ void fast_rows(const BackwardJob& job) {
     float rest_s[16], rest_o[16];
     if (n) S::part(g + whole, x + whole, dx + whole, n, {all, all}, rest_s, rest_o);
     if constexpr (kSums) {
-      job.ds[r] = finish(ds, rest_s, n);
-      job.d_o[r] = finish(d_o, rest_o, n);
+      job.ds[r] = with_rest(ds, rest_s, n);
+      job.d_o[r] = with_rest(d_o, rest_o, n);
     }
   }
 }
@@ -183,6 +184,7 @@ void columns_of(const BackwardJob& job, int64_t r) {
 #pragma GCC unroll 4
       for (int q = 0; q < 4; ++q) {
         __m256d ds = _mm256_loadu_pd(job.ds + i + 4 * q), d_o = _mm256_loadu_pd(job.d_o + i + 4 * q);
+        // In turns as in sum_of.
 #pragma GCC unroll 4
         for (int k = 0; k < kRows; ++k) {
           const __m256d of_scale = of_s[j][k].template quad<In>(q), of_offset = of_o[j][k].template quad<In>(q);
@@ -214,7 +216,7 @@ void fast_columns(const BackwardJob& job) {
 
 // Whether limiting the rounded quotient tells what is inside: differences between it and an offset are exact there,
 // or else far outside.
-inline bool qualifies(const BackwardJob& job, int64_t n) {
+inline bool offsets_qualify(const BackwardJob& job, int64_t n) {
   constexpr float kMost = 0x1p21f;
   if (job.shift != 0 || job.low < -kMost || job.high > kMost) return false;
   const auto* o = static_cast<const float*>(job.o);
@@ -232,8 +234,8 @@ inline bool qualifies(const BackwardJob& job, int64_t n) {
 
 template <Dtype In, bool kColumns, bool kSums>
 void fast(const BackwardJob& job) {
-  if (!qualifies(job, kColumns ? job.len : job.rows))
-    return run<Gradient::QuantizeDequantize, In, Dtype::F32, kColumns, kSums>(job);
+  if (!offsets_qualify(job, kColumns ? job.len : job.rows))
+    return generic<Gradient::QuantizeDequantize, In, Dtype::F32, kColumns, kSums>(job);
   if constexpr (kColumns) return fast_columns<In, kSums>(job);
   if constexpr (kSums) {
     if (job.len == 16) return fast_short_rows<In, 16>(job);

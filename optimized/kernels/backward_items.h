@@ -30,7 +30,8 @@ struct Pass {
   BackwardKernel kernel = nullptr;
   Load load_x = nullptr, load_g = nullptr;
   Save save_dx = nullptr;
-  bool x_as_is = false, g_as_is = false;  // in memory as the kernel takes it, where rows are contiguous
+  // Whether the kernel reads and writes elements where they are.
+  bool x_as_is = false, g_as_is = false, dx_as_is = false;
   bool need_x = false, sums = false;
   int64_t row[kOperands] = {}, col[kOperands] = {};
 };
@@ -50,9 +51,9 @@ class Item {
   void columns(int64_t rows, int64_t len) {
     parameters(0, pass_.col, len);
     if (pass_.sums)
-      for (int64_t c = 0; c < len; ++c) ds_[c] = do_[c] = -0.0;
+      for (int64_t c = 0; c < len; ++c) ds_[c] = d_o_[c] = kNoTerms;
     // Where nothing is copied, as many rows as there are, and as few columns as leave room for them in the first cache.
-    const bool whole = straight();
+    const bool whole = pass_.g_as_is && pass_.x_as_is && pass_.dx_as_is;
     const int64_t cols = std::min(len, whole ? kJobElements / 2 : kJobElements);
     const int64_t step = whole ? rows : kJobElements / cols;
     for (int64_t r = 0; r < rows; r += step)
@@ -98,27 +99,21 @@ class Item {
                     .high = static_cast<double>(pass_.settings.qmax),
                     .shift = pass_.settings.shift,
                     .ds = ds_ + first,
-                    .d_o = do_ + first};
-    job.g = elements(g_as_is(), pass_.load_g, kG, pass_.grad.item, at(kG), rows, len, g_, &job.g_row);
+                    .d_o = d_o_ + first};
+    job.g = elements(pass_.g_as_is, pass_.load_g, kG, pass_.grad.item, at(kG), rows, len, g_, &job.g_row);
     // The derivative with respect to codes does not depend on them.
     const bool unread = !pass_.sums && pass_.settings.op == Gradient::Dequantize;
-    job.x = unread ? job.g : elements(x_as_is(), pass_.load_x, kX, pass_.x.item, at(kX), rows, len, x_, &job.x_row);
+    job.x = unread ? job.g : elements(pass_.x_as_is, pass_.load_x, kX, pass_.x.item, at(kX), rows, len, x_, &job.x_row);
     if (unread) job.x_row = job.g_row;
-    if (dx_as_is()) {
+    if (pass_.dx_as_is) {
       job.dx = at(kDx);
       job.dx_row = pass_.row[kDx] / pass_.x.item;
     }
     pass_.kernel(job);
-    if (dx_as_is() || !pass_.need_x) return;
+    if (pass_.dx_as_is || !pass_.need_x) return;
     if (pass_.row[kDx] == len * pass_.col[kDx]) return pass_.save_dx(dx_, at(kDx), pass_.col[kDx], rows * len);
     for (int64_t r = 0; r < rows; ++r) pass_.save_dx(dx_ + r * len, at(kDx) + r * pass_.row[kDx], pass_.col[kDx], len);
   }
-
-  // Whether the kernel reads and writes elements where they are.
-  bool g_as_is() const { return pass_.g_as_is && pass_.col[kG] == pass_.grad.item; }
-  bool x_as_is() const { return pass_.x_as_is && pass_.col[kX] == pass_.x.item; }
-  bool dx_as_is() const { return pass_.need_x && pass_.x_as_is && pass_.col[kDx] == pass_.x.item; }
-  bool straight() const { return g_as_is() && x_as_is() && dx_as_is(); }
 
   // The elements where they are, or a copy of them.
   const void* elements(bool as_is, Load load, Operand k, int64_t item, const char* from, int64_t rows, int64_t len,
@@ -140,10 +135,10 @@ class Item {
     if (scale_.at)
       for (int64_t i = 0; i < n; ++i) scale[i * scale_step] += ds_[i];
     if (zero_point_.at)
-      for (int64_t i = 0; i < n; ++i) zero_point[i * zero_point_step] += do_[i];
+      for (int64_t i = 0; i < n; ++i) zero_point[i * zero_point_step] += d_o_[i];
   }
 
-  static constexpr int64_t kMost = std::max(kItemColumns, kJobElements);
+  static constexpr int64_t kMost = std::max(kMostColumns, kJobElements);
   const Pass& pass_;
   char* const* data_;
   Target scale_, zero_point_;
@@ -153,17 +148,17 @@ class Item {
   alignas(64) C s_[kMost];
   alignas(64) C o_[kMost];
   alignas(64) double ds_[kMost];
-  alignas(64) double do_[kMost];
+  alignas(64) double d_o_[kMost];
 };
 
 template <class C>
-void run(Pass& pass, const Items<kOperands>& items) {
+void run_items(Pass& pass, const Items<kOperands>& items) {
   std::copy(items.loops.step[0], items.loops.step[0] + kOperands, pass.col);
   std::copy(items.loops.step[1], items.loops.step[1] + kOperands, pass.row);
   Results<double> scale(items, kScaleSum), zero_point(items, kZeroPointSum);
   items.parallel([&](int64_t item, char* const* data, int64_t rows, int64_t len) {
-    Item<C> work(pass, data, {scale.at(item, data, -0.0), scale.row, scale.col},
-                 {zero_point.at(item, data, -0.0), zero_point.row, zero_point.col});
+    Item<C> work(pass, data, {scale.at(item, data, kNoTerms), scale.row, scale.col},
+                 {zero_point.at(item, data, kNoTerms), zero_point.row, zero_point.col});
     if (items.columns)
       work.columns(rows, len);
     else

@@ -1,10 +1,9 @@
 // The kernels of the gradients: plain loops, which the compiler turns into vector instructions.
-// Compiled once per instruction set, like arith.h. No templates of other libraries: the linker could take one that was
-// compiled for AVX2 here where the other is meant.
+// Compiled once per instruction set, like arith.h.
 
 namespace halfeven::HALFEVEN_ISA::backward {
 
-// What an element needs of its parameters. Sums start at -0.0, which adding keeps: so does a shift of none.
+// What an element needs of its parameters.
 template <Dtype T>
 struct Parameter {
   using W = Working<T>;
@@ -14,7 +13,8 @@ struct Parameter {
   Parameter(C scale, C offset, C low, C high, C shift) : s(scale), o(offset) {
     below = W::round(low + o);
     above = W::round(high + o);
-    // A NaN offset has no ends to compare with, and so comes in here.
+    // No shift is -0.0, which added to -0.0 keeps its sign. A NaN offset has no ends to compare with, and so comes in
+    // here.
     clipped_shift = o == o ? (shift == 0 ? C(-0.0) : shift) : o;
   }
 };
@@ -75,7 +75,7 @@ inline void load_four(const double* v, Four& to) { __builtin_memcpy(&to, v, size
 // The sum, by an order that depends on n alone: four lanes, sixteen terms at a time.
 template <class C>
 double total(const C* __restrict terms, int64_t n) {
-  Four sum = {-0.0, -0.0, -0.0, -0.0};
+  Four sum = {kNoTerms, kNoTerms, kNoTerms, kNoTerms};
   int64_t i = 0;
   Four part[4];
   for (; i + 16 <= n; i += 16) {
@@ -87,7 +87,7 @@ double total(const C* __restrict terms, int64_t n) {
     sum += part[0];
   }
   if (i < n) {
-    C rest[4] = {C(-0.0), C(-0.0), C(-0.0), C(-0.0)};
+    C rest[4] = {C(kNoTerms), C(kNoTerms), C(kNoTerms), C(kNoTerms)};
     for (int j = 0; i + j < n; ++j) rest[j] = terms[i + j];
     load_four(rest, part[0]);
     sum += part[0];
@@ -126,7 +126,7 @@ struct View {
 };
 
 template <Gradient op, Dtype In, Dtype T, bool kColumns, bool kSums>
-void run(const BackwardJob& job) {
+void generic(const BackwardJob& job) {
   using V = View<In, T>;
   const V view(job);
   alignas(64) typename V::C ds[kSums ? kJobElements : 1], d_o[kSums ? kJobElements : 1];
@@ -160,8 +160,8 @@ void run(const BackwardJob& job) {
 
 template <Gradient op, Dtype In, Dtype T>
 BackwardKernel kernel_of(bool columns, bool sums) {
-  if (columns) return sums ? run<op, In, T, true, true> : run<op, In, T, true, false>;
-  return sums ? run<op, In, T, false, true> : run<op, In, T, false, false>;
+  if (columns) return sums ? generic<op, In, T, true, true> : generic<op, In, T, true, false>;
+  return sums ? generic<op, In, T, false, true> : generic<op, In, T, false, false>;
 }
 
 template <Gradient op>
@@ -186,19 +186,24 @@ inline BackwardKernel kernel(Gradient op, Dtype in, Dtype compute, bool columns,
   }
 }
 
+// From anywhere: see Loops::dense.
 template <Dtype D, Dtype T>
 void load(const char* from, int64_t step, int64_t n, void* to) {
   using M = typename Stored<D>::Memory;
   using C = typename Working<T>::C;
   C* __restrict out = static_cast<C*>(to);
+  const auto at = [&](int64_t place) __attribute__((always_inline)) {
+    M value;
+    __builtin_memcpy(&value, from + place, sizeof value);
+    return load_as<D, T>(value);
+  };
   if (step == sizeof(M)) {
-    const M* __restrict in = reinterpret_cast<const M*>(from);
-    for (int64_t i = 0; i < n; ++i) out[i] = load_as<D, T>(in[i]);
+    for (int64_t i = 0; i < n; ++i) out[i] = at(i * sizeof(M));
   } else if (step == 0) {
-    const C value = load_as<D, T>(*reinterpret_cast<const M*>(from));
+    const C value = at(0);
     for (int64_t i = 0; i < n; ++i) out[i] = value;
   } else {
-    for (int64_t i = 0; i < n; ++i) out[i] = load_as<D, T>(*reinterpret_cast<const M*>(from + i * step));
+    for (int64_t i = 0; i < n; ++i) out[i] = at(i * step);
   }
 }
 

@@ -14,9 +14,9 @@ struct Codes {
 
   __m256i low, high;  // the ends of the grid
 
-  explicit Codes(const Grid& grid)
-      : low(_mm256_set1_epi8(static_cast<char>(static_cast<int>(grid.low)))),
-        high(_mm256_set1_epi8(static_cast<char>(static_cast<int>(grid.high)))) {}
+  explicit Codes(const ForwardSettings& settings)
+      : low(_mm256_set1_epi8(static_cast<char>(static_cast<int>(settings.low)))),
+        high(_mm256_set1_epi8(static_cast<char>(static_cast<int>(settings.high)))) {}
 
   // Codes of 16 elements. `least` gathers the least of the words before the offset.
   [[gnu::always_inline]] static __m256i words(const Elements<In>& x, const Sixteen& c, __m256i& least) {
@@ -34,7 +34,8 @@ struct Codes {
     const __m256i packed =
         Out == Dtype::I8 ? _mm256_min_epi8(high, _mm256_max_epi8(low, _mm256_packs_epi16(first, second)))
                          : _mm256_min_epu8(high, _mm256_max_epu8(low, _mm256_packus_epi16(first, second)));
-    if constexpr (In == Dtype::F32) return _mm256_permutevar8x32_epi32(packed, _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7));
+    if constexpr (In == Dtype::F32)
+      return _mm256_permutevar8x32_epi32(packed, _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7));
     const __m256i paired = _mm256_shuffle_epi8(
         packed, _mm256_broadcastsi128_si256(_mm_setr_epi8(0, 4, 1, 5, 2, 6, 3, 7, 8, 12, 9, 13, 10, 14, 11, 15)));
     return _mm256_permute4x64_epi64(paired, 0xd8);
@@ -59,14 +60,14 @@ struct Codes {
   }
 
   // kColumns elements of each of the rows, from column i on.
-  template <bool, int kRows, class Constants>
-  [[gnu::always_inline]] bool columns(const Lanes& at, const Constants& constants, int64_t i) const {
-    __m256i first[kRows], second[kRows], least = _mm256_setzero_si256();
+  template <bool, class Constants>
+  [[gnu::always_inline]] bool columns(const Starts& at, const Constants& constants, int64_t i) const {
+    __m256i first[kPlaces], second[kPlaces], least = _mm256_setzero_si256();
     const Sixteen c = constants.of_16_columns(i), d = constants.of_16_columns(i + 16);
-    for (int k = 0; k < kRows; ++k) first[k] = words(Elements<In>(at.x[k] + i * kIn), c, least);
-    for (int k = 0; k < kRows; ++k) second[k] = words(Elements<In>(at.x[k] + (i + 16) * kIn), d, least);
+    for (int k = 0; k < kPlaces; ++k) first[k] = words(Elements<In>(at.x[k] + i * kIn), c, least);
+    for (int k = 0; k < kPlaces; ++k) second[k] = words(Elements<In>(at.x[k] + (i + 16) * kIn), d, least);
     if (unanswered(least)) [[unlikely]] return false;
-    for (int k = 0; k < kRows; ++k) put<false>(at.out[k] + i, bytes(first[k], second[k]));
+    for (int k = 0; k < kPlaces; ++k) put<false>(at.out[k] + i, bytes(first[k], second[k]));
     return true;
   }
 };

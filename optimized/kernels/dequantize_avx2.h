@@ -59,14 +59,14 @@ void scaled_row(const char* q, char* out, int64_t n, float s, float o) {
 }
 
 template <Dtype In, Dtype T, bool kPerRow>
-void fast_dequantize(const Grid& grid, const Job& job) {
+void fast_dequantize(const ForwardSettings& settings, const ForwardJob& job) {
   const float* s = static_cast<const float*>(job.s);
   const float* o = static_cast<const float*>(job.o);
   constexpr int64_t kOut = T == Dtype::F32 ? 4 : 2;
   bool exact = true;
   for (int64_t i = 0; i < (kPerRow ? job.rows : job.len); ++i) exact &= sums_are_exact<In, T>(o[i]);
-  if (!exact) return generic<Operation::Dequantize, In, T, T, kPerRow>(grid, job);
-  const bool stream = grid.stream && reinterpret_cast<uintptr_t>(job.out) % kOut == 0;
+  if (!exact) return generic<Operation::Dequantize, In, T, T, kPerRow>(settings, job);
+  const bool stream = settings.stream && reinterpret_cast<uintptr_t>(job.out) % kOut == 0;
   for (int64_t r = 0; r < job.rows; ++r) {
     const char* q = job.x + r * job.x_row;
     char* out = job.out + r * job.out_row;
@@ -87,7 +87,7 @@ void fast_dequantize(const Grid& grid, const Job& job) {
 }
 
 template <Dtype In>
-Kernels fast_dequantize_from(Dtype t) {
+ForwardKernels fast_dequantize_from(Dtype t) {
   switch (t) {
     case Dtype::F32: return {fast_dequantize<In, Dtype::F32, true>, fast_dequantize<In, Dtype::F32, false>};
     case Dtype::BF16: return {fast_dequantize<In, Dtype::BF16, true>, fast_dequantize<In, Dtype::BF16, false>};
@@ -97,11 +97,11 @@ Kernels fast_dequantize_from(Dtype t) {
 }
 
 // Null where there is no fast kernel.
-inline Kernels fast_dequantize_kernels(Dtype in, Dtype compute, Dtype out) {
+inline ForwardKernels fast_dequantize_kernels(Dtype in, Dtype compute, Dtype out) {
   if (out != compute) return {};
   return in == Dtype::I8   ? fast_dequantize_from<Dtype::I8>(compute)
          : in == Dtype::U8 ? fast_dequantize_from<Dtype::U8>(compute)
-                           : Kernels{};
+                           : ForwardKernels{};
 }
 
 }  // namespace halfeven::HALFEVEN_ISA

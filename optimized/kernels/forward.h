@@ -8,8 +8,8 @@
 namespace halfeven {
 
 // What is the same for all elements of a call.
-struct Grid {
-  double low = 0, high = 0;  // the ends
+struct ForwardSettings {
+  double low = 0, high = 0;  // the ends of the grid
   double shift = 0;
   bool far = false;     // operands and result are larger than the caches
   bool stream = false;  // write float results past the caches
@@ -17,7 +17,7 @@ struct Grid {
 
 // rows x len elements, each row contiguous in x and out. Scales s and offsets o are float, or double where the
 // arithmetic is in float64, already rounded to the dtype of the arithmetic: one per row or one per column.
-struct Job {
+struct ForwardJob {
   const char* x;
   char* out;
   int64_t rows, len;
@@ -26,25 +26,25 @@ struct Job {
   const void* o;
 };
 
-using Kernel = void (*)(const Grid&, const Job&);
+using ForwardKernel = void (*)(const ForwardSettings&, const ForwardJob&);
 
 // The kernels of one combination of dtypes, for one instruction set.
-struct Kernels {
-  Kernel per_row = nullptr, per_column = nullptr;
+struct ForwardKernels {
+  ForwardKernel per_row = nullptr, per_column = nullptr;
 };
 
 enum class Operation : int8_t { Quantize, QuantizeDequantize, QuantizeDequantizeShifted, Dequantize };
 
 // Null where the operation has no such combination. `in` and `out` are the dtypes in memory.
 namespace baseline {
-Kernels kernels(Operation op, Dtype in, Dtype compute, Dtype out);
+ForwardKernels forward_kernels(Operation op, Dtype in, Dtype compute, Dtype out);
 }
 namespace avx2 {
-Kernels kernels(Operation op, Dtype in, Dtype compute, Dtype out);
+ForwardKernels forward_kernels(Operation op, Dtype in, Dtype compute, Dtype out);
 }
 
 // Rows whose parameters a per_row job has at most, and columns whose parameters a per_column job has. Rows are long so
-// that they are read one after the other, as memory likes it.
+// that they are read one after the other.
 inline constexpr int64_t kTile = 1024, kWide = 8192;
 
 }  // namespace halfeven

@@ -1,5 +1,4 @@
-// The kernels for AVX2, FMA and F16C. Every header of others is included before the pragma: a function of theirs that
-// was compiled for AVX2 here could be linked into what runs on other processors.
+// The kernels for AVX2, FMA and F16C. Headers of others come before the pragma: see arith.h.
 #include <algorithm>
 #include <cstdint>
 #include <type_traits>
@@ -15,22 +14,23 @@
 #define HALFEVEN_ISA avx2
 #define HALFEVEN_SSE4
 #include "arith.h"
-#include "generic.h"
-#include "lanes_avx2.h"
+#include "forward_kernels.h"
+#include "places_avx2.h"
+#include "elements_avx2.h"
 #include "reciprocal_avx2.h"
 #include "codes_avx2.h"
 #include "reals_avx2.h"
-#include "fast_avx2.h"
+#include "forward_fast_avx2.h"
 #include "dequantize_avx2.h"
 
-halfeven::Kernels halfeven::avx2::kernels(Operation op, Dtype in, Dtype compute, Dtype out) {
-  const Kernels fast = op == Operation::Dequantize ? fast_dequantize_kernels(in, compute, out)
+halfeven::ForwardKernels halfeven::avx2::forward_kernels(Operation op, Dtype in, Dtype compute, Dtype out) {
+  const ForwardKernels fast = op == Operation::Dequantize ? fast_dequantize_kernels(in, compute, out)
                                                    : fast_kernels(op, in, compute, out);
   return fast.per_row ? fast : generic_kernels(op, in, compute, out);
 }
 
 #else
 
-halfeven::Kernels halfeven::avx2::kernels(Operation, Dtype, Dtype, Dtype) { return {}; }
+halfeven::ForwardKernels halfeven::avx2::forward_kernels(Operation, Dtype, Dtype, Dtype) { return {}; }
 
 #endif

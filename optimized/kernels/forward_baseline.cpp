@@ -5,8 +5,8 @@
 
 #define HALFEVEN_ISA baseline
 #include "arith.h"
-#include "generic.h"
+#include "forward_kernels.h"
 
-halfeven::Kernels halfeven::baseline::kernels(Operation op, Dtype in, Dtype compute, Dtype out) {
+halfeven::ForwardKernels halfeven::baseline::forward_kernels(Operation op, Dtype in, Dtype compute, Dtype out) {
   return generic_kernels(op, in, compute, out);
 }

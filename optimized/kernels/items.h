@@ -15,8 +15,15 @@
 
 namespace halfeven {
 
-// Elements of an item. One of columns has many rows, since its part has an entry per column.
-inline constexpr int64_t kItem = 32768, kItemColumns = 4096, kColumnItem = 65536;
+// Elements of an item.
+inline constexpr int64_t kItem = 32768;
+
+// Elements, columns at most and rows at least of an item of columns: it has many rows, since its part has an entry per
+// column.
+inline constexpr int64_t kColumnsItem = 65536, kMostColumns = 4096, kLeastRows = 128;
+
+// The least length of rows that is worth vectors.
+inline constexpr int64_t kLeastLength = 16;
 
 // Rows that go together where rows are not contiguous, so that the bytes beside each other are used together.
 inline constexpr int64_t kGathered = 32;
@@ -36,7 +43,7 @@ struct Items {
       return std::any_of(loops.step[d] + elements, loops.step[d] + N, [](int64_t step) { return step != 0; });
     };
     // Along the longest dimension where the innermost one is too short for vectors.
-    if (loops.size[0] < 16)
+    if (loops.size[0] < kLeastLength)
       move(static_cast<int>(std::max_element(loops.size, loops.size + loops.ndim) - loops.size), 0);
     columns = changes(0);
     for (int k = 0; k < elements; ++k) gathered |= loops.step[0][k] != 0 && loops.step[0][k] != item[k];
@@ -50,8 +57,8 @@ struct Items {
       break;
     }
     if (columns) {
-      len = std::min(loops.size[0], kItemColumns);
-      rows = changes(1) ? 1 : std::min(loops.size[1], std::max<int64_t>(kColumnItem / len, 128));
+      len = std::min(loops.size[0], kMostColumns);
+      rows = changes(1) ? 1 : std::min(loops.size[1], std::max(kColumnsItem / len, kLeastRows));
     } else {
       rows = gathered ? std::min(loops.size[1], kGathered) : 1;
       len = std::min(loops.size[0], kItem / rows);

@@ -16,6 +16,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <utility>
 #include <vector>
 
 #include <torch/csrc/stable/ops.h>
@@ -48,6 +49,12 @@ struct Loops {
   // Of an operand: bytes from one column, and from one row, of a rectangle of walk() to the next.
   int64_t col(int operand) const { return step[0][operand]; }
   int64_t row(int operand) const { return step[1][operand]; }
+
+  // Whether loops over numbers of `item` bytes can take an operand where it is: contiguous along columns, and at
+  // multiples of their size, which not all memory is that a tensor may have.
+  bool dense(int operand, int64_t item) const {
+    return col(operand) == item && reinterpret_cast<uintptr_t>(data[operand]) % item == 0;
+  }
 
   // Adds a dimension outside those that are there; one of size 1 is left out.
   template <class Step>

@@ -34,8 +34,9 @@ struct Reals {
 
   __m256 low, high;  // the ends of the grid
 
-  explicit Reals(const Grid& grid)
-      : low(_mm256_set1_ps(static_cast<float>(grid.low))), high(_mm256_set1_ps(static_cast<float>(grid.high))) {}
+  explicit Reals(const ForwardSettings& settings)
+      : low(_mm256_set1_ps(static_cast<float>(settings.low))),
+        high(_mm256_set1_ps(static_cast<float>(settings.high))) {}
 
   [[gnu::always_inline]] __m256 real(__m256 x, const Eight& c) const {
     __m256 r = _mm256_round_ps(quotient(limited(x, c.low, c.high), c), _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
@@ -82,24 +83,24 @@ struct Reals {
 
   // kColumns elements of each of the rows, from column i on. All are loaded before one is stored: a load of an address
   // that is like that of a store before it, but for a multiple of 4096, waits for it.
-  template <bool kStream, int kRows, class Constants>
-  [[gnu::always_inline]] bool columns(const Lanes& at, const Constants& constants, int64_t i) const {
-    __m256i line[kRows][2];
+  template <bool kStream, class Constants>
+  [[gnu::always_inline]] bool columns(const Starts& at, const Constants& constants, int64_t i) const {
+    __m256i line[kPlaces][2];
     for (int h = 0; h < 2; ++h) {
       if constexpr (In == Dtype::F32) {
         const Eight c = constants.of_columns(i + 8 * h);
-        for (int k = 0; k < kRows; ++k)
+        for (int k = 0; k < kPlaces; ++k)
           line[k][h] = _mm256_castps_si256(
               real(_mm256_loadu_ps(reinterpret_cast<const float*>(at.x[k] + i * kIn) + 8 * h), c));
       } else {
         const Eight c = constants.of_columns(i + 16 * h), d = constants.of_columns(i + 16 * h + 8);
-        for (int k = 0; k < kRows; ++k) {
+        for (int k = 0; k < kPlaces; ++k) {
           const Elements<In> x(at.x[k] + (i + 16 * h) * kIn);
           line[k][h] = narrowed(real(x.a, c), real(x.b, d));
         }
       }
     }
-    for (int k = 0; k < kRows; ++k)
+    for (int k = 0; k < kPlaces; ++k)
       for (int h = 0; h < 2; ++h) put<kStream>(at.out[k] + i * kOut + 32 * h, line[k][h]);
     return true;
   }
@@ -118,15 +119,15 @@ struct Single {
 
   __m256 inverse, low, high, s, origin;
 
-  Single(const Grid& grid, float inverse_, float s_, float o)
+  Single(const ForwardSettings& settings, float inverse_, float s_, float o)
       : inverse(_mm256_set1_ps(inverse_)),
-        low(_mm256_set1_ps(kMagic + (static_cast<float>(grid.low) + o))),
-        high(_mm256_set1_ps(kMagic + (static_cast<float>(grid.high) + o))),
+        low(_mm256_set1_ps(kMagic + (static_cast<float>(settings.low) + o))),
+        high(_mm256_set1_ps(kMagic + (static_cast<float>(settings.high) + o))),
         s(_mm256_set1_ps(float_of((bits_of(s_) + 2) & ~3u))),
         origin(_mm256_mul_ps(_mm256_set1_ps(kMagic), s)) {}
 
-  // For codes of this magnitude at most, of a scale that qualifies(). Edges are odd multiples of s/2, reals multiples of
-  // s; a factor of 2 changes no bit below, so that odd multiples of s stand for all.
+  // For codes of this magnitude at most, of a scale as scale_qualifies() has it. Edges are odd multiples of s/2, reals
+  // multiples of s; a factor of 2 changes no bit below, so that odd multiples of s stand for all.
   static bool serves(float s, float most) {
     const __m256 all = _mm256_set1_ps(s), sixteen = _mm256_set1_ps(16);
     __m256 odd = _mm256_setr_ps(1, 3, 5, 7, 9, 11, 13, 15);
@@ -135,7 +136,8 @@ struct Single {
     // Where its bits beside those of bfloat16 are within `units` of a multiple of mask + 1.
     const auto look = [&](int mask, int units) {
       const __m256i bits = _mm256_castps_si256(_mm256_mul_ps(odd, all));
-      const __m256i beside = _mm256_and_si256(_mm256_add_epi32(bits, _mm256_set1_epi32(units)), _mm256_set1_epi32(mask));
+      const __m256i sums = _mm256_add_epi32(bits, _mm256_set1_epi32(units));
+      const __m256i beside = _mm256_and_si256(sums, _mm256_set1_epi32(mask));
       near = _mm256_or_si256(near, _mm256_cmpgt_epi32(_mm256_set1_epi32(2 * units + 1), beside));
       odd = _mm256_add_ps(odd, sixteen);
       first += 16;

@@ -15,7 +15,7 @@ namespace halfeven::HALFEVEN_ISA {
 inline constexpr float kBound = 1023;
 
 // Where 1/s in two parts serves: see above.
-[[gnu::always_inline]] inline __m256 qualifies(__m256 s) {
+[[gnu::always_inline]] inline __m256 scale_qualifies(__m256 s) {
   const __m256i significand = _mm256_and_si256(_mm256_castps_si256(s), _mm256_set1_epi32(0x7fffff));
   const __m256i a = _mm256_cmpeq_epi32(significand, _mm256_set1_epi32(0x6e7ffe));
   const __m256i b = _mm256_cmpeq_epi32(significand, _mm256_set1_epi32(0x74fffe));
@@ -68,9 +68,9 @@ struct Constants {
 
   // Fills in those of n parameters, and says whether all of them qualify. `slack`: how far beyond the ends of the
   // grid, in codes, x is let through. s_ and o_ are readable up to a multiple of 8, which vectors go to.
-  bool prepare(const Grid& grid, const float* s_, const float* o_, int64_t n, float slack) {
-    const __m256 grid_low = _mm256_set1_ps(static_cast<float>(grid.low));
-    const __m256 grid_high = _mm256_set1_ps(static_cast<float>(grid.high));
+  bool prepare(const ForwardSettings& settings, const float* s_, const float* o_, int64_t n, float slack) {
+    const __m256 grid_low = _mm256_set1_ps(static_cast<float>(settings.low));
+    const __m256 grid_high = _mm256_set1_ps(static_cast<float>(settings.high));
     const __m256 bound = _mm256_set1_ps(kBound), zero = _mm256_setzero_ps(), beyond = _mm256_set1_ps(slack);
     const __m256 one = _mm256_set1_ps(1);
     int bad = 0;
@@ -83,7 +83,7 @@ struct Constants {
       const __m256 below = _mm256_and_ps(_mm256_cmp_ps(a, zero, _CMP_LE_OQ),
                                          _mm256_cmp_ps(a, _mm256_sub_ps(zero, bound), _CMP_GE_OQ));
       const __m256 above = _mm256_and_ps(_mm256_cmp_ps(b, zero, _CMP_GE_OQ), _mm256_cmp_ps(b, bound, _CMP_LE_OQ));
-      const __m256 good = _mm256_and_ps(_mm256_and_ps(qualifies(sv), whole), _mm256_and_ps(below, above));
+      const __m256 good = _mm256_and_ps(_mm256_and_ps(scale_qualifies(sv), whole), _mm256_and_ps(below, above));
       const int missing = ~_mm256_movemask_ps(good) & 0xff;
       bad |= n - i >= 8 ? missing : missing & ((1 << (n - i)) - 1);
       const __m256 y = _mm256_div_ps(one, sv);
@@ -115,48 +115,6 @@ struct Constants {
 // NaN passes through the limits by the order of their operands.
 [[gnu::always_inline]] inline __m256 limited(__m256 x, __m256 low, __m256 high) {
   return _mm256_min_ps(high, _mm256_max_ps(low, x));
-}
-
-template <bool kStream>
-[[gnu::always_inline]] inline void put(char* p, __m256i v) {
-  if constexpr (kStream)
-    _mm256_stream_si256(reinterpret_cast<__m256i*>(p), v);
-  else
-    _mm256_storeu_si256(reinterpret_cast<__m256i*>(p), v);
-}
-
-// 16 elements as two vectors. Of float32 a has the first 8. Of bfloat16 a has the even ones and b the odd ones, which
-// takes one instruction each.
-template <Dtype In>
-struct Elements {
-  __m256 a, b;
-
-  [[gnu::always_inline]] explicit Elements(const char* p) {
-    if constexpr (In == Dtype::F32) {
-      a = _mm256_loadu_ps(reinterpret_cast<const float*>(p));
-      b = _mm256_loadu_ps(reinterpret_cast<const float*>(p) + 8);
-    } else {
-      const __m256i both = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(p));
-      a = _mm256_castsi256_ps(_mm256_slli_epi32(both, 16));
-      b = _mm256_castsi256_ps(_mm256_and_si256(both, _mm256_set1_epi32(static_cast<int>(0xffff0000))));
-    }
-  }
-};
-
-// Puts n values in the order in which Elements<In> has them, the last one once more up to a multiple of 16.
-template <Dtype In>
-void order_as_elements(const float* from, int64_t n, float* to) {
-  const int64_t padded = (n + 15) / 16 * 16;
-  std::copy(from, from + n, to);
-  std::fill(to + n, to + padded, from[n - 1]);
-  if constexpr (In == Dtype::F32) return;
-  for (int64_t i = 0; i < padded; i += 16) {
-    const __m256 a = _mm256_loadu_ps(to + i), b = _mm256_loadu_ps(to + i + 8);
-    const __m256d even = _mm256_castps_pd(_mm256_shuffle_ps(a, b, 0x88));
-    const __m256d odd = _mm256_castps_pd(_mm256_shuffle_ps(a, b, 0xdd));
-    _mm256_storeu_ps(to + i, _mm256_castpd_ps(_mm256_permute4x64_pd(even, 0xd8)));
-    _mm256_storeu_ps(to + i + 8, _mm256_castpd_ps(_mm256_permute4x64_pd(odd, 0xd8)));
-  }
 }
 
 }  // namespace halfeven::HALFEVEN_ISA

@@ -32,13 +32,14 @@ void reduce_region(const Loops<kOperands>& loops, const ReduceKernels& kernels, 
   const int64_t item = sizeof(K);
   const Items<kOperands> items(loops, kElements, &item);
   const ReduceKernel kernel = kernels.kernel(item, items.columns, magnitudes);
-  const int64_t row = items.loops.step[1][kX], col = items.loops.step[0][kX];
+  const int64_t row = items.loops.row(kX), col = items.loops.col(kX);
+  const bool as_is = items.loops.dense(kX, item);
   Results<K> low(items, kLow), high(items, kHigh);
   items.parallel([&](int64_t i, char* const* data, int64_t rows, int64_t len) {
     K* to_low = low.at(i, data, All::kMost);
     K* to_high = high.at(i, data, All::kLeast);
     // Of a row each. Those of columns are next to each other, or else taken up from beside it.
-    K low_columns[kItemColumns], high_columns[kItemColumns];
+    K low_columns[kMostColumns], high_columns[kMostColumns];
     const bool beside = items.columns && (high.col != 1 || (!magnitudes && low.col != 1));
     ReduceJob job{.x = data[kX],
                   .rows = rows,
@@ -54,7 +55,7 @@ void reduce_region(const Loops<kOperands>& loops, const ReduceKernels& kernels, 
       job.low = low_columns;
       job.high = high_columns;
     }
-    if (col == item) {
+    if (as_is) {
       kernel(job);
     } else {
       K copies[kCopied];
@@ -88,11 +89,11 @@ void reduce_region(const Loops<kOperands>& loops, const ReduceKernels& kernels, 
 
 // Keys to the bits of numbers, in place; NaN where there was one in the block.
 template <class K>
-void finish(Dtype dtype, Keys<K>& keys, bool magnitudes) {
+void keys_to_numbers(Dtype dtype, Keys<K>& keys, bool magnitudes) {
   constexpr int kSign = 8 * sizeof(K) - 1;
   constexpr K kRest = std::numeric_limits<K>::max();
-  // Bits of the significand, and so those of infinity; the highest of them makes a NaN.
-  const int stored = dtype == Dtype::F64 ? 52 : dtype == Dtype::F32 ? 23 : dtype == Dtype::F16 ? 10 : 7;
+  // Infinity has none of the bits of the significand; the highest of them makes a NaN.
+  const int stored = significand_bits(dtype);
   const K infinity = static_cast<K>(kRest >> stored << stored), nan = static_cast<K>(infinity | K(1) << (stored - 1));
   const auto number = [&](K key) { return static_cast<K>(key ^ ((key >> kSign) & kRest)); };
   const K least = number(static_cast<K>(infinity | std::numeric_limits<K>::min()));
@@ -103,35 +104,28 @@ void finish(Dtype dtype, Keys<K>& keys, bool magnitudes) {
   }
 }
 
-Tensor tensor_of(const std::vector<int64_t>& size, const std::vector<int64_t>& stride, Dtype dtype) {
-  AtenTensorHandle handle = nullptr;
-  if (aoti_torch_empty_strided(static_cast<int64_t>(size.size()), size.data(), stride.data(), torch_dtype(dtype),
-                               aoti_torch_device_type_cpu(), 0, &handle) != AOTI_TORCH_SUCCESS)
-    fail("torch has no memory for a minimum or maximum");
-  return Tensor(handle);
-}
-
 template <class K>
 std::tuple<Tensor, Tensor> reduce_as(const Argument& x, const int64_t* block, bool magnitudes) {
-  std::vector<int64_t> size, stride(block ? x.ndim : 0);
+  std::vector<int64_t> size;
+  for (int64_t d = 0; block && d < x.ndim; ++d) size.push_back(block_count(x.size[d], block[d]));
+  const int64_t ndim = static_cast<int64_t>(size.size());
+  const std::vector<int64_t> stride = contiguous_strides(ndim, size.data());
   int64_t numel = 1;
-  for (int64_t d = 0; block && d < x.ndim; ++d) size.push_back(x.size[d] ? (x.size[d] - 1) / block[d] + 1 : 0);
-  for (size_t d = size.size(); d-- > 0; numel *= size[d]) stride[d] = std::max<int64_t>(numel, 1);
+  for (const int64_t n : size) numel *= n;
   Keys<K> keys;
   keys.high.assign(numel, Keys<K>::kLeast);
   if (!magnitudes) keys.low.assign(numel, Keys<K>::kMost);
   const auto place = [&](std::vector<K>& of) -> Place {
     if (of.empty()) return {};
-    return {reinterpret_cast<char*>(of.data()), sizeof(K), static_cast<int64_t>(size.size()), size.data(),
-            stride.data()};
+    return {reinterpret_cast<char*>(of.data()), sizeof(K), ndim, size.data(), stride.data()};
   };
   const Place elements[kElements] = {x}, results[kOperands - kElements] = {place(keys.low), place(keys.high)};
   const ReduceKernels kernels = isa() == Isa::Avx2 ? avx2::reduce_kernels() : baseline::reduce_kernels();
   for_each_region(x.ndim, x.size, block, elements, results,
                   [&](const Loops<kOperands>& loops) { reduce_region<K>(loops, kernels, magnitudes); });
-  finish(x.dtype, keys, magnitudes);
+  keys_to_numbers(x.dtype, keys, magnitudes);
   const auto result = [&](const std::vector<K>& of) {
-    const Tensor to = tensor_of(size, stride, x.dtype);
+    const Tensor to = empty(ndim, size.data(), x.dtype);
     std::copy(of.begin(), of.end(), static_cast<K*>(to.data_ptr()));
     return to;
   };

@@ -1,4 +1,4 @@
-// The kernels of minima and maxima for AVX2. Headers of others come before the pragma: see forward_avx2.cpp.
+// The kernels of minima and maxima for AVX2. Headers of others come before the pragma: see arith.h.
 #include <cstdint>
 
 #include "reduce.h"

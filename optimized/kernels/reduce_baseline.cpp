@@ -6,4 +6,6 @@
 #define HALFEVEN_ISA baseline
 #include "reduce_kernels.h"
 
-halfeven::ReduceKernels halfeven::baseline::reduce_kernels() { return {.kernel = reduce::kernel, .copy = reduce::copy}; }
+halfeven::ReduceKernels halfeven::baseline::reduce_kernels() {
+  return {.kernel = reduce::kernel, .copy = reduce::copy};
+}

@@ -1,8 +1,7 @@
 #include "tensor.h"
 
 #include <algorithm>
-#include <cstdlib>
-#include <limits>
+#include <stdexcept>
 #include <utility>
 
 namespace halfeven {
@@ -15,7 +14,7 @@ struct Row {
   int32_t (*torch)();
   int64_t low, high;        // integers: the range
   int64_t largest;          // floats: the largest power of two, as its exponent
-  int64_t per_epsilon;      // floats: 1 / eps, as its exponent
+  int significand_bits;     // floats: see tensor.h
 };
 
 constexpr int kKnown = static_cast<int>(Dtype::None);
@@ -36,7 +35,8 @@ constexpr Row kRows[kKnown] = {
 const Row& row(Dtype d) { return kRows[static_cast<int>(d)]; }
 
 void check(AOTITorchError error, const char* what) {
-  if (error != AOTI_TORCH_SUCCESS) fail(std::string(what) + " failed: torch gives no access to a tensor");
+  if (error != AOTI_TORCH_SUCCESS)
+    fail(std::string(what) + " failed: torch gives no access to a tensor, or has no memory for one");
 }
 
 std::string list(int64_t n, const int64_t* values) {
@@ -51,7 +51,7 @@ bool represents(Dtype d, int64_t value) {
   if (magnitude == 0) return true;
   const uint64_t odd = magnitude / (magnitude & -magnitude);
   const int top = 63 - __builtin_clzll(magnitude);
-  return top <= row(d).largest && odd < uint64_t{2} << row(d).per_epsilon;
+  return top <= row(d).largest && odd < uint64_t{2} << significand_bits(d);
 }
 
 bool represents(Dtype d, int64_t qmin, int64_t qmax) {
@@ -146,6 +146,8 @@ void fail(const std::string& message) { throw std::runtime_error(message); }
 
 int64_t item_size(Dtype d) { return row(d).item; }
 
+int significand_bits(Dtype d) { return row(d).significand_bits; }
+
 std::string name_of(Dtype d) { return row(d).name; }
 
 std::string names_of(DtypeSet set) {
@@ -163,23 +165,29 @@ Dtype dtype_of(int32_t dtype) {
   return Dtype::None;
 }
 
+Dtype dtype_in(const char* name, const Tensor& tensor, DtypeSet accepted) {
+  int32_t dtype = 0;
+  check(aoti_torch_get_dtype(tensor.get(), &dtype), "dtype");
+  const Dtype d = dtype_of(dtype);
+  if (d == Dtype::None || !contains(accepted, d))
+    fail(std::string(name) + " of dtype " + (d == Dtype::None ? "number " + std::to_string(dtype) : name_of(d)) +
+         " is not accepted: give " + names_of(accepted));
+  return d;
+}
+
 Argument read(const char* name, const Tensor& tensor, DtypeSet accepted) {
   const AtenTensorHandle handle = tensor.get();
-  int32_t dtype = 0, layout = 0, device = 0;
+  int32_t layout = 0, device = 0;
   check(aoti_torch_get_device_type(handle, &device), "device");
   check(aoti_torch_get_layout(handle, &layout), "layout");
-  check(aoti_torch_get_dtype(handle, &dtype), "dtype");
   if (device != aoti_torch_device_type_cpu())
-    fail(std::string(name) + " is not on the CPU: all arguments have to be where the input is");
+    fail(std::string(name) + " on a device of type number " + std::to_string(device) +
+         " is not accepted: give a tensor on the CPU, where the input is");
   if (layout != aoti_torch_layout_strided())
     fail(std::string(name) + " of layout number " + std::to_string(layout) + " is not accepted: give a strided tensor");
   Argument a;
   a.name = name;
-  a.dtype = dtype_of(dtype);
-  if (a.dtype == Dtype::None || !contains(accepted, a.dtype))
-    fail(std::string(name) + " of dtype " +
-         (a.dtype == Dtype::None ? "number " + std::to_string(dtype) : name_of(a.dtype)) +
-         " is not accepted: give " + names_of(accepted));
+  a.dtype = dtype_in(name, tensor, accepted);
   a.item = item_size(a.dtype);
   int64_t *size = nullptr, *stride = nullptr;
   check(aoti_torch_get_dim(handle, &a.ndim), "dim");
@@ -231,7 +239,7 @@ void check_codes_dtype(Dtype dtype, int64_t qmin, int64_t qmax) {
 Dtype compute_dtype(Dtype x, int64_t qmin, int64_t qmax) {
   const uint64_t width = static_cast<uint64_t>(qmax) - static_cast<uint64_t>(qmin);
   for (Dtype d : {x, Dtype::F32, Dtype::F64})
-    if (represents(d, qmin, qmax) && width <= uint64_t{1} << (row(d).per_epsilon - 2)) return d;
+    if (represents(d, qmin, qmax) && width <= uint64_t{1} << (significand_bits(d) - 2)) return d;
   if (!represents(Dtype::F64, qmin, qmax))
     fail(grid(qmin, qmax) + " is not accepted: float64 cannot represent the grid");
   return Dtype::F64;
@@ -265,7 +273,7 @@ void check_parameter(const Argument& p, const Argument& x, const int64_t* block)
   std::vector<int64_t> blocks(x.ndim);
   bool one = true;
   for (int64_t d = 0; d < x.ndim; ++d) {
-    blocks[d] = x.size[d] == 0 ? 0 : (x.size[d] - 1) / block[d] + 1;
+    blocks[d] = block_count(x.size[d], block[d]);
     one &= blocks[d] == 1;
   }
   fits = p.ndim == 0 ? one : p.ndim == x.ndim && std::equal(blocks.begin(), blocks.end(), p.size);
@@ -280,14 +288,32 @@ void check_out(const Argument& out, const Argument& x, std::initializer_list<con
          shape_of(x) + " of " + x.name);
   if (!is_contiguous(out) && !places_apart(out))
     fail(std::string(out.name) + " of shape " + shape_of(out) + " and strides " + list(out.ndim, out.stride) +
-         " is not accepted: its elements share memory");
+         " is not accepted: its elements share memory; give each memory of its own");
   for (const Argument* input : inputs) {
     const bool first = input == *inputs.begin();
     if (first && same_places(out, *input)) continue;
     if (overlap(out, *input))
       fail(std::string(out.name) + " is not accepted: it overlaps " + input->name +
-           (first ? std::string(", and is not ") + input->name + " itself" : ""));
+           (first ? std::string(", and is not ") + input->name + " itself" : "") + "; give memory of its own");
   }
+}
+
+std::vector<int64_t> contiguous_strides(int64_t ndim, const int64_t* size) {
+  std::vector<int64_t> stride(ndim);
+  int64_t step = 1;
+  for (int64_t d = ndim - 1; d >= 0; --d) {
+    stride[d] = step;
+    step *= std::max<int64_t>(size[d], 1);
+  }
+  return stride;
+}
+
+Tensor empty(int64_t ndim, const int64_t* size, Dtype dtype) {
+  AtenTensorHandle handle = nullptr;
+  check(aoti_torch_empty_strided(ndim, size, contiguous_strides(ndim, size).data(), torch_dtype(dtype),
+                                 aoti_torch_device_type_cpu(), 0, &handle),
+        "empty_strided");
+  return Tensor(handle);
 }
 
 Tensor empty_like(const Tensor& x, Dtype dtype) {

@@ -4,7 +4,6 @@
 #include <cstdint>
 #include <initializer_list>
 #include <optional>
-#include <stdexcept>
 #include <string>
 #include <vector>
 
@@ -32,10 +31,11 @@ inline constexpr DtypeSet kReals = set_of({Dtype::F32, Dtype::F64, Dtype::F16, D
 inline constexpr DtypeSet kCodes = set_of({Dtype::I8, Dtype::U8, Dtype::I16, Dtype::U16, Dtype::I32});
 inline constexpr DtypeSet kScales = kReals;
 inline constexpr DtypeSet kZeroPoints = kReals | kCodes | set_of({Dtype::U32, Dtype::I64});
-inline constexpr DtypeSet kStored = kReals | kCodes | set_of({Dtype::I64});  // what dequantize reads
+inline constexpr DtypeSet kQuantized = kReals | kCodes | set_of({Dtype::I64});  // what dequantize reads
 
 constexpr bool is_float(Dtype d) { return contains(kReals, d); }
 int64_t item_size(Dtype d);
+int significand_bits(Dtype d);  // of a float, less the leading one: its epsilon is 2^-bits
 std::string name_of(Dtype d);
 std::string names_of(DtypeSet set);
 Dtype dtype_of(int32_t torch_dtype);  // None for those that are not known
@@ -53,6 +53,9 @@ struct Argument : Place {
 
 // As Python writes it.
 std::string shape_of(const Argument& a);
+
+// The dtype of a tensor. Refuses one outside `accepted`.
+Dtype dtype_in(const char* name, const Tensor& tensor, DtypeSet accepted);
 
 // Reads a tensor. Refuses another layout or device than strided on the CPU, a dtype outside `accepted`, and storage
 // that ends before the tensor does. Sizes and strides are borrowed from the tensor, which has to outlive the result.
@@ -80,6 +83,15 @@ void check_parameter(const Argument& parameter, const Argument& x, const int64_t
 
 // Refuses an output that is not of x's shape, or shares memory with itself or an input; it may be inputs[0] itself.
 void check_out(const Argument& out, const Argument& x, std::initializer_list<const Argument*> inputs);
+
+// Blocks of b along a dimension of n; the last one may be short.
+constexpr int64_t block_count(int64_t n, int64_t b) { return n == 0 ? 0 : (n - 1) / b + 1; }
+
+// In elements.
+std::vector<int64_t> contiguous_strides(int64_t ndim, const int64_t* size);
+
+// Contiguous memory.
+Tensor empty(int64_t ndim, const int64_t* size, Dtype dtype);
 
 // Memory of x's shape, laid out as torch.empty_like(x, dtype=dtype) does.
 Tensor empty_like(const Tensor& x, Dtype dtype);

@@ -102,15 +102,15 @@ struct Step {
     return inside;
   }
 
-  [[gnu::always_inline]] static void sixteen(const M* g, const M* x, M* dx, const Eight& c_a, const Eight& c_b, Buffer& ds,
-                                             Buffer& d_o) {
+  [[gnu::always_inline]] static void sixteen(const M* g, const M* x, M* dx, const Eight& c_a, const Eight& c_b,
+                                             Buffer& ds, Buffer& d_o) {
     const E gs(g), xs(x);
-    __m256 ds_a, ds_b, do_a, do_b;
-    const __m256 a = one(gs.a, xs.a, c_a, &ds_a, &do_a), b = one(gs.b, xs.b, c_b, &ds_b, &do_b);
+    __m256 ds_a, ds_b, d_o_a, d_o_b;
+    const __m256 a = one(gs.a, xs.a, c_a, &ds_a, &d_o_a), b = one(gs.b, xs.b, c_b, &ds_b, &d_o_b);
     E::keep(g, a, b, dx);
     if constexpr (kSums) {
       ds.put(ds_a, ds_b);
-      d_o.put(do_a, do_b);
+      d_o.put(d_o_a, d_o_b);
     }
   }
 

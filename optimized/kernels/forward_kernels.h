@@ -29,10 +29,11 @@ struct Element {
 };
 
 template <Operation op, Dtype In, Dtype T, Dtype Out, bool kPerRow>
-void generic(const Grid& grid, const Job& job) {
+void generic(const ForwardSettings& settings, const ForwardJob& job) {
   using E = Element<op, In, T, Out>;
   using C = typename E::C;
-  const C low = static_cast<C>(grid.low), high = static_cast<C>(grid.high), shift = static_cast<C>(grid.shift);
+  const C low = static_cast<C>(settings.low), high = static_cast<C>(settings.high);
+  const C shift = static_cast<C>(settings.shift);
   const C* s = static_cast<const C*>(job.s);
   const C* o = static_cast<const C*>(job.o);
   constexpr bool kShifted = op == Operation::QuantizeDequantizeShifted;
@@ -40,11 +41,11 @@ void generic(const Grid& grid, const Job& job) {
     const auto* x = reinterpret_cast<const typename E::X*>(job.x + r * job.x_row);
     auto* y = reinterpret_cast<typename E::Y*>(job.out + r * job.out_row);
     if constexpr (kPerRow) {
-      const C sr = s[r], zr = o[r], back = kShifted ? Working<T>::round(zr + shift) : zr;
-      const C nan = code_of_nan(zr, low, high);
+      const C s_r = s[r], o_r = o[r], back = kShifted ? Working<T>::round(o_r + shift) : o_r;
+      const C nan = code_of_nan(o_r, low, high);
       // x and y are apart, or the same element by element.
 #pragma GCC ivdep
-      for (int64_t i = 0; i < job.len; ++i) y[i] = E::of(x[i], sr, zr, low, high, shift, back, nan);
+      for (int64_t i = 0; i < job.len; ++i) y[i] = E::of(x[i], s_r, o_r, low, high, shift, back, nan);
     } else {
 #pragma GCC ivdep
       for (int64_t i = 0; i < job.len; ++i) {
@@ -56,18 +57,18 @@ void generic(const Grid& grid, const Job& job) {
 }
 
 template <Operation op, Dtype In, Dtype T, Dtype Out>
-Kernels pair() {
+ForwardKernels pair() {
   return {generic<op, In, T, Out, true>, generic<op, In, T, Out, false>};
 }
 
 // Narrows the choice step by step: the dtype in memory, the one of the arithmetic, and the one of the result.
 template <Operation op, Dtype In, Dtype T>
-Kernels by_out(Dtype out) {
+ForwardKernels by_out(Dtype out) {
   if constexpr (op == Operation::QuantizeDequantize || op == Operation::QuantizeDequantizeShifted) {
-    return out == In ? pair<op, In, T, In>() : Kernels{};
+    return out == In ? pair<op, In, T, In>() : ForwardKernels{};
   } else if constexpr (op == Operation::Dequantize) {
     // Other results are rounded from this one: see forward.cpp.
-    return out == T ? pair<op, In, T, T>() : Kernels{};
+    return out == T ? pair<op, In, T, T>() : ForwardKernels{};
   } else {
     switch (out) {
       case Dtype::I8: return pair<op, In, T, Dtype::I8>();
@@ -75,13 +76,13 @@ Kernels by_out(Dtype out) {
       case Dtype::I16: return pair<op, In, T, Dtype::I16>();
       case Dtype::U16: return pair<op, In, T, Dtype::U16>();
       case Dtype::I32: return pair<op, In, T, Dtype::I32>();
-      default: return out == In ? pair<op, In, T, In>() : Kernels{};
+      default: return out == In ? pair<op, In, T, In>() : ForwardKernels{};
     }
   }
 }
 
 template <Operation op, Dtype In>
-Kernels by_compute(Dtype compute, Dtype out) {
+ForwardKernels by_compute(Dtype compute, Dtype out) {
   constexpr bool kAny = op == Operation::Dequantize;
   switch (compute) {
     case Dtype::F64: return by_out<op, In, Dtype::F64>(out);
@@ -99,7 +100,7 @@ Kernels by_compute(Dtype compute, Dtype out) {
 }
 
 template <Operation op>
-Kernels by_in(Dtype in, Dtype compute, Dtype out) {
+ForwardKernels by_in(Dtype in, Dtype compute, Dtype out) {
   constexpr bool kIntegers = op == Operation::Dequantize;
   switch (in) {
     case Dtype::F32: return by_compute<op, Dtype::F32>(compute, out);
@@ -122,7 +123,7 @@ Kernels by_in(Dtype in, Dtype compute, Dtype out) {
   return {};
 }
 
-inline Kernels generic_kernels(Operation op, Dtype in, Dtype compute, Dtype out) {
+inline ForwardKernels generic_kernels(Operation op, Dtype in, Dtype compute, Dtype out) {
   switch (op) {
     case Operation::Quantize: return by_in<Operation::Quantize>(in, compute, out);
     case Operation::QuantizeDequantize: return by_in<Operation::QuantizeDequantize>(in, compute, out);

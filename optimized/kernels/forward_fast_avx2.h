@@ -4,11 +4,11 @@
 namespace halfeven::HALFEVEN_ISA {
 
 // Rows shorter than this do not pay for finding out whether Single serves them.
-inline constexpr int64_t kLong = 1024;
+inline constexpr int64_t kLeastForSingle = 1024;
 
 // n elements with the constants c; divide(x, out, n) computes those for which a step returns false.
 template <bool kStream, class S, class C, class F>
-[[gnu::always_inline]] inline void run(const S& step, const C& c, const char* x, char* out, int64_t n, F&& divide) {
+[[gnu::always_inline]] inline void run_row(const S& step, const C& c, const char* x, char* out, int64_t n, F&& divide) {
   for (; n >= 32; x += 32 * S::kIn, out += 32 * S::kOut, n -= 32)
     if (!step.template whole<kStream>(x, out, c)) [[unlikely]] divide(x, out, 32);
   if (n >= 16) {
@@ -25,109 +25,123 @@ template <bool kStream, class S, class C, class F>
 
 // kLength: the length of rows, or 0 for any. The compiler then leaves out what a usual length of blocks does not need.
 template <Operation op, Dtype In, Dtype Out, class S, bool kStream, int64_t kLength>
-void rows(const Grid& grid, const Job& job, const Constants<kTile>& constants) {
+void rows(const ForwardSettings& settings, const ForwardJob& job, const Constants<kTile>& constants) {
   constexpr bool kSingle = std::is_same_v<S, Reals<Dtype::BF16, false>> && !kLength;
-  const S step(grid);
+  const S step(settings);
   bool single[kTile];
   if constexpr (kSingle)
     for (int64_t r = 0; r < job.rows; ++r) {
-      const float most = static_cast<float>(std::max(constants.o[r] + grid.high, -(constants.o[r] + grid.low)));
-      single[r] = job.len >= kLong && Single::serves(constants.s[r], most);
+      const float most = static_cast<float>(std::max(constants.o[r] + settings.high, -(constants.o[r] + settings.low)));
+      single[r] = job.len >= kLeastForSingle && Single::serves(constants.s[r], most);
     }
-  by_pieces<kLength, kStream>(grid, job, [&](int64_t r, int64_t first, int64_t n) __attribute__((always_inline)) {
+  by_pieces<kLength, kStream>(settings, job, [&](int64_t r, int64_t first, int64_t n) __attribute__((always_inline)) {
     const char* x = job.x + r * job.x_row + first * S::kIn;
     char* out = job.out + r * job.out_row + first * S::kOut;
     const auto divide = [&](const char* from, char* to, int64_t count) __attribute__((noinline, cold)) {
-      generic<op, In, Dtype::F32, Out, true>(grid, {from, to, 1, count, 0, 0, constants.s + r, constants.o + r});
+      generic<op, In, Dtype::F32, Out, true>(settings, {.x = from,
+                                                        .out = to,
+                                                        .rows = 1,
+                                                        .len = count,
+                                                        .x_row = 0,
+                                                        .out_row = 0,
+                                                        .s = constants.s + r,
+                                                        .o = constants.o + r});
     };
     if constexpr (kSingle)
       if (single[r]) {
-        const Single one(grid, constants.inverse[r], constants.s[r], constants.o[r]);
-        return run<kStream>(one, one, x, out, n, divide);
+        const Single one(settings, constants.inverse[r], constants.s[r], constants.o[r]);
+        return run_row<kStream>(one, one, x, out, n, divide);
       }
-    run<kStream>(step, constants.of_row(r), x, out, n, divide);
+    run_row<kStream>(step, constants.of_row(r), x, out, n, divide);
   });
 }
 
 template <Operation op, Dtype In, Dtype Out, class S, bool kStream>
-void by_length(const Grid& grid, const Job& job, const Constants<kTile>& constants) {
+void by_length(const ForwardSettings& settings, const ForwardJob& job, const Constants<kTile>& constants) {
   switch (job.len) {
-    case 16: return rows<op, In, Out, S, kStream, 16>(grid, job, constants);
-    case 32: return rows<op, In, Out, S, kStream, 32>(grid, job, constants);
-    case 64: return rows<op, In, Out, S, kStream, 64>(grid, job, constants);
-    default: return rows<op, In, Out, S, kStream, 0>(grid, job, constants);
+    case 16: return rows<op, In, Out, S, kStream, 16>(settings, job, constants);
+    case 32: return rows<op, In, Out, S, kStream, 32>(settings, job, constants);
+    case 64: return rows<op, In, Out, S, kStream, 64>(settings, job, constants);
+    default: return rows<op, In, Out, S, kStream, 0>(settings, job, constants);
   }
 }
 
-// The last rows may be fewer than kLanes: then the last one is computed several times.
-template <Operation op, Dtype In, Dtype Out, class S, bool kStream, int kRows>
-void columns(const Grid& grid, const Job& job, const Constants<kWide>& constants) {
-  const S step(grid);
+// The last rows may be fewer than kPlaces: then the last one is computed several times.
+template <Operation op, Dtype In, Dtype Out, class S, bool kStream>
+void columns(const ForwardSettings& settings, const ForwardJob& job, const Constants<kWide>& constants) {
+  const S step(settings);
   const auto divide = [&](int64_t r, int64_t n, int64_t i, int64_t len) __attribute__((noinline, cold)) {
     generic<op, In, Dtype::F32, Out, false>(
-        grid, {job.x + r * job.x_row + i * S::kIn, job.out + r * job.out_row + i * S::kOut, n, len, job.x_row,
-               job.out_row, static_cast<const float*>(job.s) + i, static_cast<const float*>(job.o) + i});
+        settings, {.x = job.x + r * job.x_row + i * S::kIn,
+                   .out = job.out + r * job.out_row + i * S::kOut,
+                   .rows = n,
+                   .len = len,
+                   .x_row = job.x_row,
+                   .out_row = job.out_row,
+                   .s = static_cast<const float*>(job.s) + i,
+                   .o = static_cast<const float*>(job.o) + i});
   };
   const int64_t whole = job.len / S::kColumns * S::kColumns;
-  for (int64_t r = 0; r < job.rows; r += kRows) {
-    Lanes at;
-    for (int k = 0; k < kRows; ++k) {
+  for (int64_t r = 0; r < job.rows; r += kPlaces) {
+    Starts at;
+    for (int k = 0; k < kPlaces; ++k) {
       const int64_t row = std::min(r + k, job.rows - 1);
       at.x[k] = job.x + row * job.x_row;
       at.out[k] = job.out + row * job.out_row;
     }
     for (int64_t i = 0; i < whole; i += S::kColumns)
-      if (!step.template columns<kStream, kRows>(at, constants, i)) [[unlikely]]
-        divide(r, std::min<int64_t>(kRows, job.rows - r), i, S::kColumns);
+      if (!step.template columns<kStream>(at, constants, i)) [[unlikely]]
+        divide(r, std::min<int64_t>(kPlaces, job.rows - r), i, S::kColumns);
   }
   if (whole < job.len) divide(0, job.rows, whole, job.len - whole);
 }
 
 template <Operation op, Dtype In, Dtype Out, bool kPerRow>
-void fast(const Grid& grid, const Job& job) {
+void fast(const ForwardSettings& settings, const ForwardJob& job) {
   using S = std::conditional_t<is_float(Out), Reals<In, op == Operation::Quantize>, Codes<In, Out>>;
   const float* s = static_cast<const float*>(job.s);
   const float* o = static_cast<const float*>(job.o);
   // Streaming stores go to multiples of their size; in several rows at once, where they do not fill a line of the
   // cache, they are many times slower than others.
   constexpr uintptr_t kLine = kPerRow ? 32 : 64;
-  const bool stream = S::kStreams && grid.stream && reinterpret_cast<uintptr_t>(job.out) % kLine == 0 &&
+  const bool stream = S::kStreams && settings.stream && reinterpret_cast<uintptr_t>(job.out) % kLine == 0 &&
                       (job.rows == 1 || job.out_row % kLine == 0);
   if constexpr (kPerRow) {
     Constants<kTile> constants;
-    if (!constants.prepare(grid, s, o, job.rows, S::kSlack)) return generic<op, In, Dtype::F32, Out, true>(grid, job);
+    if (!constants.prepare(settings, s, o, job.rows, S::kSlack))
+      return generic<op, In, Dtype::F32, Out, true>(settings, job);
     if constexpr (S::kStreams)
       if (stream) {
-        by_length<op, In, Out, S, true>(grid, job, constants);
+        by_length<op, In, Out, S, true>(settings, job, constants);
         return _mm_sfence();
       }
-    by_length<op, In, Out, S, false>(grid, job, constants);
+    by_length<op, In, Out, S, false>(settings, job, constants);
   } else {
     // The constants cost divisions themselves, which few rows do not pay for.
-    if (job.rows < kLanes) return generic<op, In, Dtype::F32, Out, false>(grid, job);
+    if (job.rows < kPlaces) return generic<op, In, Dtype::F32, Out, false>(settings, job);
     Constants<kWide> constants;
     alignas(32) float ordered[2][kWide];
     order_as_elements<In>(s, job.len, ordered[0]);
     order_as_elements<In>(o, job.len, ordered[1]);
-    if (!constants.prepare(grid, ordered[0], ordered[1], (job.len + 15) / 16 * 16, S::kSlack))
-      return generic<op, In, Dtype::F32, Out, false>(grid, job);
+    if (!constants.prepare(settings, ordered[0], ordered[1], (job.len + 15) / 16 * 16, S::kSlack))
+      return generic<op, In, Dtype::F32, Out, false>(settings, job);
     constants.pack_offsets(job.len);
     if constexpr (S::kStreams)
       if (stream) {
-        columns<op, In, Out, S, true, kLanes>(grid, job, constants);
+        columns<op, In, Out, S, true>(settings, job, constants);
         return _mm_sfence();
       }
-    columns<op, In, Out, S, false, kLanes>(grid, job, constants);
+    columns<op, In, Out, S, false>(settings, job, constants);
   }
 }
 
 template <Operation op, Dtype In, Dtype Out>
-Kernels fast_pair() {
+ForwardKernels fast_pair() {
   return {fast<op, In, Out, true>, fast<op, In, Out, false>};
 }
 
 template <Dtype In>
-Kernels fast_from(Operation op, Dtype out) {
+ForwardKernels fast_from(Operation op, Dtype out) {
   if (op == Operation::QuantizeDequantize) return fast_pair<Operation::QuantizeDequantize, In, In>();
   if (op != Operation::Quantize) return {};
   if (out == Dtype::I8) return fast_pair<Operation::Quantize, In, Dtype::I8>();
@@ -137,11 +151,11 @@ Kernels fast_from(Operation op, Dtype out) {
 }
 
 // Null where there is no fast kernel.
-inline Kernels fast_kernels(Operation op, Dtype in, Dtype compute, Dtype out) {
+inline ForwardKernels fast_kernels(Operation op, Dtype in, Dtype compute, Dtype out) {
   if (compute != Dtype::F32) return {};
   return in == Dtype::F32    ? fast_from<Dtype::F32>(op, out)
          : in == Dtype::BF16 ? fast_from<Dtype::BF16>(op, out)
-                             : Kernels{};
+                             : ForwardKernels{};
 }
 
 }  // namespace halfeven::HALFEVEN_ISA
