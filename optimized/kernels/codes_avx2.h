@@ -60,7 +60,7 @@ struct Codes {
   }
 
   // kColumns elements of each of the rows, from column i on.
-  template <bool, class Constants>
+  template <class Constants>
   [[gnu::always_inline]] bool columns(const Starts& at, const Constants& constants, int64_t i) const {
     __m256i first[kPlaces], second[kPlaces], least = _mm256_setzero_si256();
     const Sixteen c = constants.of_16_columns(i), d = constants.of_16_columns(i + 16);

@@ -16,15 +16,17 @@ template <Dtype In>
 struct Elements {
   __m256 a, b;
 
-  [[gnu::always_inline]] explicit Elements(const char* p) {
-    if constexpr (In == Dtype::F32) {
-      a = _mm256_loadu_ps(reinterpret_cast<const float*>(p));
-      b = _mm256_loadu_ps(reinterpret_cast<const float*>(p) + 8);
-    } else {
-      const __m256i both = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(p));
-      a = _mm256_castsi256_ps(_mm256_slli_epi32(both, 16));
-      b = _mm256_castsi256_ps(_mm256_and_si256(both, _mm256_set1_epi32(static_cast<int>(0xffff0000))));
-    }
+  [[gnu::always_inline]] explicit Elements(const char* p) : a(first(p)), b(second(p)) {}
+
+  [[gnu::always_inline]] static __m256 first(const char* p) {
+    const __m256i v = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(p));
+    return _mm256_castsi256_ps(In == Dtype::F32 ? v : _mm256_slli_epi32(v, 16));
+  }
+
+  [[gnu::always_inline]] static __m256 second(const char* p) {
+    if constexpr (In == Dtype::F32) return first(p + 32);
+    const __m256i v = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(p));
+    return _mm256_castsi256_ps(_mm256_and_si256(v, _mm256_set1_epi32(static_cast<int>(0xffff0000))));
   }
 };
 

@@ -66,6 +66,14 @@ void by_length(const ForwardSettings& settings, const ForwardJob& job, const Con
   }
 }
 
+// n elements, a multiple of a vector, past the caches. Rows are not written so one vector in turns: a load whose address
+// is like that of such a store, but for a multiple of 4096, waits until memory has it.
+template <int64_t kOut>
+void stream_out(const char* from, char* out, int64_t n) {
+  for (int64_t b = 0; b < n * kOut; b += 32)
+    put<true>(out + b, _mm256_load_si256(reinterpret_cast<const __m256i*>(from + b)));
+}
+
 // The last rows may be fewer than kPlaces: then the last one is computed several times.
 template <Operation op, Dtype In, Dtype Out, class S, bool kStream>
 void columns(const ForwardSettings& settings, const ForwardJob& job, const Constants<kWide>& constants) {
@@ -89,9 +97,20 @@ void columns(const ForwardSettings& settings, const ForwardJob& job, const Const
       at.x[k] = job.x + row * job.x_row;
       at.out[k] = job.out + row * job.out_row;
     }
-    for (int64_t i = 0; i < whole; i += S::kColumns)
-      if (!step.template columns<kStream>(at, constants, i)) [[unlikely]]
-        divide(r, std::min<int64_t>(kPlaces, job.rows - r), i, S::kColumns);
+    if constexpr (kStream) {
+      alignas(64) char pieces[kPlaces][kPiece * S::kOut];
+      for (int64_t from = 0; from < whole; from += kPiece) {
+        const int64_t n = std::min(kPiece, whole - from);
+        Starts here;
+        for (int k = 0; k < kPlaces; ++k) here.x[k] = at.x[k], here.out[k] = pieces[k] - from * S::kOut;
+        for (int64_t i = from; i < from + n; i += S::kColumns) step.columns(here, constants, i);
+        for (int k = 0; k < kPlaces; ++k) stream_out<S::kOut>(pieces[k], at.out[k] + from * S::kOut, n);
+      }
+    } else {
+      for (int64_t i = 0; i < whole; i += S::kColumns)
+        if (!step.columns(at, constants, i)) [[unlikely]]
+          divide(r, std::min<int64_t>(kPlaces, job.rows - r), i, S::kColumns);
+    }
   }
   if (whole < job.len) divide(0, job.rows, whole, job.len - whole);
 }
@@ -101,11 +120,22 @@ void fast(const ForwardSettings& settings, const ForwardJob& job) {
   using S = std::conditional_t<is_float(Out), Reals<In, op == Operation::Quantize>, Codes<In, Out>>;
   const float* s = static_cast<const float*>(job.s);
   const float* o = static_cast<const float*>(job.o);
-  // Streaming stores go to multiples of their size; in several rows at once, where they do not fill a line of the
-  // cache, they are many times slower than others.
-  constexpr uintptr_t kLine = kPerRow ? 32 : 64;
-  const bool stream = S::kStreams && settings.stream && reinterpret_cast<uintptr_t>(job.out) % kLine == 0 &&
-                      (job.rows == 1 || job.out_row % kLine == 0);
+  // Streaming stores go to multiples of their size, and where they do not fill a line of the cache, they are many times
+  // slower than others: so what precedes the first line is computed by itself.
+  constexpr int64_t kLine = 64;
+  const int64_t beside = -reinterpret_cast<uintptr_t>(job.out) % kLine / S::kOut;
+  const bool stream = S::kStreams && settings.stream && (job.rows == 1 || job.out_row % kLine == 0) &&
+                      (!beside || job.len > 16 * kLine);
+  if (stream && beside) {
+    ForwardSettings near = settings;
+    near.stream = false;
+    ForwardJob head = job, rest = job;
+    head.len = beside;
+    rest.x += beside * S::kIn, rest.out += beside * S::kOut, rest.len -= beside;
+    if (!kPerRow) rest.s = s + beside, rest.o = o + beside;
+    fast<op, In, Out, kPerRow>(near, head);
+    return fast<op, In, Out, kPerRow>(settings, rest);
+  }
   if constexpr (kPerRow) {
     Constants<kTile> constants;
     if (!constants.prepare(settings, s, o, job.rows, S::kSlack))

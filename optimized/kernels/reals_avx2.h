@@ -27,7 +27,7 @@ namespace halfeven::HALFEVEN_ISA {
 template <Dtype In, bool kCodes>
 struct Reals {
   static constexpr int64_t kIn = In == Dtype::F32 ? 4 : 2, kOut = kIn;
-  static constexpr int64_t kColumns = 64 / kOut;  // a line of the cache
+  static constexpr int64_t kColumns = 32 / kOut;
   // A code of an element beyond the end is limited after its sign was set: it has to be beyond the end there too.
   static constexpr float kSlack = kCodes ? 1 : 0;
   static constexpr bool kStreams = true;
@@ -83,25 +83,18 @@ struct Reals {
 
   // kColumns elements of each of the rows, from column i on. All are loaded before one is stored: a load of an address
   // that is like that of a store before it, but for a multiple of 4096, waits for it.
-  template <bool kStream, class Constants>
+  template <class Constants>
   [[gnu::always_inline]] bool columns(const Starts& at, const Constants& constants, int64_t i) const {
-    __m256i line[kPlaces][2];
-    for (int h = 0; h < 2; ++h) {
-      if constexpr (In == Dtype::F32) {
-        const Eight c = constants.of_columns(i + 8 * h);
-        for (int k = 0; k < kPlaces; ++k)
-          line[k][h] = _mm256_castps_si256(
-              real(_mm256_loadu_ps(reinterpret_cast<const float*>(at.x[k] + i * kIn) + 8 * h), c));
-      } else {
-        const Eight c = constants.of_columns(i + 16 * h), d = constants.of_columns(i + 16 * h + 8);
-        for (int k = 0; k < kPlaces; ++k) {
-          const Elements<In> x(at.x[k] + (i + 16 * h) * kIn);
-          line[k][h] = narrowed(real(x.a, c), real(x.b, d));
-        }
-      }
+    __m256 a[kPlaces], b[kPlaces];
+    const Eight c = constants.of_columns(i);
+    for (int k = 0; k < kPlaces; ++k) a[k] = real(Elements<In>::first(at.x[k] + i * kIn), c);
+    if constexpr (In == Dtype::F32) {
+      for (int k = 0; k < kPlaces; ++k) put<false>(at.out[k] + i * kOut, _mm256_castps_si256(a[k]));
+    } else {
+      const Eight d = constants.of_columns(i + 8);
+      for (int k = 0; k < kPlaces; ++k) b[k] = real(Elements<In>::second(at.x[k] + i * kIn), d);
+      for (int k = 0; k < kPlaces; ++k) put<false>(at.out[k] + i * kOut, narrowed(a[k], b[k]));
     }
-    for (int k = 0; k < kPlaces; ++k)
-      for (int h = 0; h < 2; ++h) put<kStream>(at.out[k] + i * kOut + 32 * h, line[k][h]);
     return true;
   }
 };

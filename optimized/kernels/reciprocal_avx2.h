@@ -37,6 +37,11 @@ struct Eight {
   __m256 inverse, correction, low, high, s, o;
 };
 
+// What the reciprocal y of s lost.
+[[gnu::always_inline]] inline __m256 correction_of(__m256 s, __m256 y) {
+  return _mm256_mul_ps(_mm256_fnmadd_ps(s, y, _mm256_set1_ps(1)), y);
+}
+
 struct Sixteen {
   Eight a, b;
   __m256i offsets;  // in words, as pack_words orders them
@@ -50,6 +55,7 @@ struct Constants {
   alignas(32) float inverse[kSize], correction[kSize], low[kSize], high[kSize], s[kSize], o[kSize];
   alignas(32) int32_t offset_pairs[kSize];  // o in both halves
   alignas(32) int16_t offsets[kSize];       // only after pack_offsets
+  __m256 span;                              // from low to high, in codes
 
   [[gnu::always_inline]] Sixteen of_row(int64_t i) const {
     const Eight all = {_mm256_set1_ps(inverse[i]), _mm256_set1_ps(correction[i]), _mm256_set1_ps(low[i]),
@@ -57,13 +63,19 @@ struct Constants {
     return {all, all, _mm256_set1_epi32(offset_pairs[i])};
   }
 
+  // Two are computed anew: columns by the thousand, several rows at a time, leave little of the nearest cache to their
+  // constants. A limit only has to be near enough to the end of the grid to round to it.
   [[gnu::always_inline]] Eight of_columns(int64_t i) const {
-    return {_mm256_load_ps(inverse + i), _mm256_load_ps(correction + i), _mm256_load_ps(low + i),
-            _mm256_load_ps(high + i),    _mm256_load_ps(s + i),          _mm256_load_ps(o + i)};
+    const __m256 y = _mm256_load_ps(inverse + i), from = _mm256_load_ps(low + i), sv = _mm256_load_ps(s + i);
+    return {y, correction_of(sv, y), from, _mm256_fmadd_ps(sv, span, from), sv, _mm256_load_ps(o + i)};
   }
 
+  // Without the limits, which codes do not need.
   [[gnu::always_inline]] Sixteen of_16_columns(int64_t i) const {
-    return {of_columns(i), of_columns(i + 8), _mm256_load_si256(reinterpret_cast<const __m256i*>(offsets + i))};
+    const auto quotients = [&](int64_t j) __attribute__((always_inline)) {
+      return Eight{.inverse = _mm256_load_ps(inverse + j), .correction = _mm256_load_ps(correction + j)};
+    };
+    return {quotients(i), quotients(i + 8), _mm256_load_si256(reinterpret_cast<const __m256i*>(offsets + i))};
   }
 
   // Fills in those of n parameters, and says whether all of them qualify. `slack`: how far beyond the ends of the
@@ -72,7 +84,7 @@ struct Constants {
     const __m256 grid_low = _mm256_set1_ps(static_cast<float>(settings.low));
     const __m256 grid_high = _mm256_set1_ps(static_cast<float>(settings.high));
     const __m256 bound = _mm256_set1_ps(kBound), zero = _mm256_setzero_ps(), beyond = _mm256_set1_ps(slack);
-    const __m256 one = _mm256_set1_ps(1);
+    span = _mm256_sub_ps(_mm256_add_ps(grid_high, beyond), _mm256_sub_ps(grid_low, beyond));
     int bad = 0;
     for (int64_t i = 0; i < n; i += 8) {
       const __m256 sv = _mm256_loadu_ps(s_ + i), ov = _mm256_loadu_ps(o_ + i);
@@ -86,9 +98,9 @@ struct Constants {
       const __m256 good = _mm256_and_ps(_mm256_and_ps(scale_qualifies(sv), whole), _mm256_and_ps(below, above));
       const int missing = ~_mm256_movemask_ps(good) & 0xff;
       bad |= n - i >= 8 ? missing : missing & ((1 << (n - i)) - 1);
-      const __m256 y = _mm256_div_ps(one, sv);
+      const __m256 y = _mm256_div_ps(_mm256_set1_ps(1), sv);
       _mm256_store_ps(inverse + i, y);
-      _mm256_store_ps(correction + i, _mm256_mul_ps(_mm256_fnmadd_ps(sv, y, one), y));
+      _mm256_store_ps(correction + i, correction_of(sv, y));
       _mm256_store_ps(low + i, _mm256_mul_ps(_mm256_sub_ps(a, beyond), sv));
       _mm256_store_ps(high + i, _mm256_mul_ps(_mm256_add_ps(b, beyond), sv));
       _mm256_store_ps(s + i, sv);

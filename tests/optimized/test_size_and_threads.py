@@ -41,6 +41,27 @@ def test_more_elements_than_2_31() -> None:
     assert all(torch.equal(rows, expected.expand_as(rows)) for rows in codes.split(2**14))
 
 
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+@pytest.mark.parametrize("layout", [(), (2101, 1), (4096,)], ids=["tensor", "axis 0", "axis -1"])
+def test_larger_than_the_caches_and_anywhere_in_memory(layout: tuple[int, ...], dtype: torch.dtype) -> None:
+    """Such results are written past the caches, in lines of 64 bytes; those of 50 rows at a time are not."""
+    x = (torch.arange(2101 * 4096) % 1031 * 0.05 - 25).to(dtype).view(2101, 4096)
+    x[1000, 17], x[7, -1], x[-1, 4000] = torch.nan, torch.inf, -torch.inf
+    scale = 0.1 + torch.arange(torch.Size(layout).numel()).view(layout) / 4096
+    points = scale.mul(40).round()
+    expected = torch.empty_like(x)
+    for i in range(0, 2101, 50):
+        s, z = (p[i : i + 50] if len(layout) == 2 else p for p in (scale, points))
+        expected[i : i + 50] = affine.quantize_dequantize(x[i : i + 50], s, z, qmin=-100, qmax=99)
+    for before in (0, 1, 24):
+        memory = torch.full((before + x.numel() + 64,), 77, dtype=dtype)
+        out = memory[before : before + x.numel()].view_as(x)
+        affine.quantize_dequantize(x, scale, points, qmin=-100, qmax=99, out=out)
+        assert torch.equal(out.view(torch.int16), expected.view(torch.int16)), before
+        around = torch.cat([memory[:before], memory[before + x.numel() :]])
+        assert (around == 77).all()
+
+
 def test_several_threads_at_once() -> None:
     inputs = torch.arange(-6.0, 6.0, 0.25).repeat(4096)
     scales = [torch.tensor(0.25 * k) for k in range(1, 9)]
