@@ -11,7 +11,7 @@ namespace halfeven {
 enum class Gradient : int8_t { Quantize, Dequantize, QuantizeDequantize };
 
 // Elements of a job, unless they are as kernels take them and parameters belong to columns: with copies and terms, all
-// of it stays in the first cache.
+// of it stays in the first cache. Kernels compute no more of a row than that before they sum up.
 inline constexpr int64_t kJobElements = 1024;
 
 // What sums start at: -0.0 + x is x, also where x is -0.0.

@@ -135,19 +135,22 @@ void generic(const BackwardJob& job) {
     const auto* __restrict g = view.g(r);
     const auto* __restrict x = view.x(r);
     auto* __restrict dx = view.dx(r);
-    const int64_t start = kSums && !kColumns ? r * job.len : 0;
+    for (int64_t c = 0; c < job.len; c += kJobElements) {
+      const int64_t end = job.len - c < kJobElements ? job.len : c + kJobElements;
+      const int64_t start = kSums && !kColumns ? r * job.len : -c;
 #pragma GCC ivdep
-    for (int64_t i = 0; i < job.len; ++i) {
-      const auto terms = view.template terms<op>(g[i], x[i], kColumns ? view.parameter(i) : of_row);
-      dx[i] = stored<op, In>(terms, g[i]);
-      if constexpr (kSums) {
-        ds[start + i] = terms.ds;
-        d_o[start + i] = terms.d_o;
+      for (int64_t i = c; i < end; ++i) {
+        const auto terms = view.template terms<op>(g[i], x[i], kColumns ? view.parameter(i) : of_row);
+        dx[i] = stored<op, In>(terms, g[i]);
+        if constexpr (kSums) {
+          ds[start + i] = terms.ds;
+          d_o[start + i] = terms.d_o;
+        }
       }
-    }
-    if constexpr (kSums && kColumns) {
-      add_each(job.ds, ds, job.len);
-      add_each(job.d_o, d_o, job.len);
+      if constexpr (kSums && kColumns) {
+        add_each(job.ds + c, ds, end - c);
+        add_each(job.d_o + c, d_o, end - c);
+      }
     }
   }
   // After all rows, so that the sums of short ones overlap.
