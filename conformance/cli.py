@@ -236,12 +236,16 @@ def _file(path: Path) -> Path:
     return path / "report.json" if path.is_dir() else path
 
 
+_FEW = 10  # Names that are all shown to who gives another one.
+
+
 def _among(name: str, value: str, accepted: Iterable[str]) -> None:
     import difflib
 
-    if value not in set(accepted):
-        near = difflib.get_close_matches(value, list(accepted), n=3, cutoff=0.4)
-        hint = f"did you mean {', '.join(near)}?" if near else f"give one of {', '.join(accepted)}"
+    known = list(accepted)
+    if value not in known:
+        near = difflib.get_close_matches(value, known, n=3, cutoff=0.4) if len(known) > _FEW else []
+        hint = f"did you mean {', '.join(near)}?" if near else f"give one of {', '.join(known)}"
         msg = f"{name}={value!r} is not accepted: {hint}"
         raise ValueError(msg)
 

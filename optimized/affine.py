@@ -8,12 +8,13 @@ a step to spare, else in float32, else in float64; scale and zero point are cast
 Common to the three functions:
 
 - ``x`` is float32, float64, float16 or bfloat16, of any shape and strides, on any device.
-- ``scale`` is a float tensor; a Python number is taken as a 0-d float32 tensor. Its values are not checked.
-- ``zero_point`` is an integer or float tensor, or a Python int. It is not rounded: a fraction stays in float codes.
+- ``scale`` is a float tensor; a number of Python or NumPy is taken as a 0-d float32 tensor. Its values are not checked.
+- ``zero_point`` is an integer or float tensor, or an int of Python or NumPy. It is not rounded: a fraction stays in
+  float codes.
 - ``block_size`` None: scale and zero point broadcast to ``x`` (0-d per tensor, one entry per index along an axis
   with the other dimensions kept per channel). Else it has one entry B_d per dimension of ``x``, element j belongs
   to block i_d = ⌊j_d / B_d⌋, and scale and zero point have shape ⌈n_d / B_d⌉, so the last block may be short;
-  a Python number serves all, a 0-d tensor where there is one block.
+  a number serves all, a 0-d tensor where there is one block.
 - ``out`` is written in place, whatever its strides, and returned. It has the result's shape, dtype and device,
   may be ``x`` itself, and otherwise shares no memory with the arguments. Without it the result has the memory
   format that ``torch.empty_like(x)`` gives; above some 32 MiB the first touch of such a fresh result costs several

@@ -1,6 +1,7 @@
 """Scale and zero point as a caller gives them, tensors or numbers, as the operators take them."""
 
 from collections.abc import Sequence
+from numbers import Integral, Real
 
 import torch
 from torch import Tensor
@@ -45,7 +46,7 @@ def _beside(parameter: Tensor, x: Tensor) -> Tensor:
 
 
 def _scale(value: float, x: Tensor) -> Tensor:
-    if isinstance(value, bool) or not isinstance(value, (int, float)):
+    if isinstance(value, bool) or not isinstance(value, (int, float, Real)):
         msg = f"scale={value!r} is not accepted: give a number or a torch.Tensor, not {type(value).__name__}"
         raise TypeError(msg)
     try:
@@ -57,11 +58,11 @@ def _scale(value: float, x: Tensor) -> Tensor:
 
 
 def _zero_point(value: int, x: Tensor) -> Tensor | None:
-    if isinstance(value, bool) or not isinstance(value, int):
+    if isinstance(value, bool) or not isinstance(value, (int, Integral)):
         kind = "an int, or a tensor of integers or floats"
         msg = f"zero_point={value!r} is not accepted: give {kind}, not {type(value).__name__}"
         raise TypeError(msg)
     if not -(2**63) <= value < 2**63:
         msg = f"zero_point={value!r} is not accepted: give an int that int64 holds"
         raise ValueError(msg)
-    return torch.scalar_tensor(value, dtype=torch.int64, device=x.device) if value else None
+    return torch.scalar_tensor(int(value), dtype=torch.int64, device=x.device) if value else None

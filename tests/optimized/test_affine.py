@@ -2,6 +2,7 @@
 
 import math
 
+import numpy as np
 import pytest
 import torch
 from torch import Tensor
@@ -81,12 +82,14 @@ def test_a_narrow_dtype_is_widened_until_it_holds_the_grid() -> None:
     assert affine.quantize(x, 0.3, 0, qmin=0, qmax=255).tolist() == [9]
 
 
-def test_python_numbers_are_float32_scales() -> None:
+def test_numbers_of_python_and_numpy_are_float32_scales() -> None:
     x = torch.tensor([0.25, 0.35], dtype=torch.float64)
-    a = affine.quantize_dequantize(x, 0.1, 0, qmin=-128, qmax=127)
-    b = affine.quantize_dequantize(x, torch.tensor(0.1), 0, qmin=-128, qmax=127)
-    assert bits(a) == bits(b)
-    assert bits(a) != bits(affine.quantize_dequantize(x, torch.tensor(0.1).double() + 1e-12, 0, qmin=-128, qmax=127))
+    a, b, c = (
+        affine.quantize_dequantize(x, scale, zero_point, qmin=-128, qmax=127)
+        for scale, zero_point in ((0.1, 1), (torch.tensor(0.1), torch.tensor(1)), (np.float32(0.1), np.int16(1)))
+    )
+    assert bits(a) == bits(b) == bits(c)
+    assert bits(a) != bits(affine.quantize_dequantize(x, torch.tensor(0.1).double() + 1e-12, 1, qmin=-128, qmax=127))
     assert affine.quantize(x, 1, 0, qmin=0, qmax=1).tolist() == [0, 0]
 
 

@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 
@@ -29,6 +30,8 @@ SHARED: list[tuple[type[Exception], dict[str, Any], list[str]]] = [
     (TypeError, {"scale": "1"}, ["scale='1'", "Tensor"]),
     (TypeError, {"scale": None}, ["scale=None"]),
     (TypeError, {"scale": True}, ["scale=True"]),
+    (TypeError, {"scale": np.True_}, ["scale=np.True_", "bool"]),
+    (TypeError, {"zero_point": np.float32(1)}, ["zero_point=np.float32(1.0)", "int"]),
     (TypeError, {"scale": torch.ones((), dtype=torch.int32)}, ["scale", "int32", "float32"]),
     (ValueError, {"scale": 2**2000}, [f"scale={2**2000}", "float64"]),
     (TypeError, {"zero_point": 1.5}, ["zero_point=1.5", "int"]),

@@ -101,7 +101,15 @@ def cancelling(rows: int, length: int, dtype: torch.dtype) -> tuple[Tensor, Tens
 @pytest.mark.skipif(len(kernels.available()) < 2, reason="there is one instruction set")
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
 def test_the_instruction_set_changes_no_sum(dtype: torch.dtype) -> None:
-    for rows, length, columns in ((7, 16, 0), (7, 32, 0), (7, 64, 0), (7, 100, 0), (5, 1030, 0), (67, 130, 1), (1100, 18, 1)):
+    for rows, length, columns in (
+        (7, 16, 0),
+        (7, 32, 0),
+        (7, 64, 0),
+        (7, 100, 0),
+        (5, 1030, 0),
+        (67, 130, 1),
+        (1100, 18, 1),
+    ):
         grad, x = cancelling(rows, length, dtype)
         scale, points = torch.full((rows, 1), 0.011), 3.0 * torch.arange(rows)[:, None]
         tensors = [t.T.contiguous() if columns else t for t in (grad, x, scale, points)]
