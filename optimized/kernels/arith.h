@@ -135,30 +135,20 @@ template <> struct Stored<Dtype::U16> : Integer<Dtype::U16, uint16_t> {};
 template <> struct Stored<Dtype::I32> : Integer<Dtype::I32, int32_t> {};
 template <> struct Stored<Dtype::U32> : Number<Dtype::U32, uint32_t> {};
 template <> struct Stored<Dtype::I64> : Number<Dtype::I64, int64_t> {};
-template <>
-struct Stored<Dtype::F16> {
+template <float (*widen)(uint16_t), uint16_t (*narrow)(float)>
+struct Half {
   using Memory = uint16_t;
   template <class C>
   static C load(uint16_t v) {
-    return widen_f16(v);
+    return widen(v);
   }
   template <class C>
   static uint16_t store(C v) {
-    return narrow_f16(round_to_odd(v));
+    return narrow(round_to_odd(v));
   }
 };
-template <>
-struct Stored<Dtype::BF16> {
-  using Memory = uint16_t;
-  template <class C>
-  static C load(uint16_t v) {
-    return widen_bf16(v);
-  }
-  template <class C>
-  static uint16_t store(C v) {
-    return narrow_bf16(round_to_odd(v));
-  }
-};
+template <> struct Stored<Dtype::F16> : Half<widen_f16, narrow_f16> {};
+template <> struct Stored<Dtype::BF16> : Half<widen_bf16, narrow_bf16> {};
 
 // A dtype to compute in: values are of type C, and round() is applied after each operation in C.
 template <Dtype D>

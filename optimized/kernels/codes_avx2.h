@@ -8,7 +8,7 @@ namespace halfeven::HALFEVEN_ISA {
 
 template <Dtype In, Dtype Out>
 struct Codes {
-  static constexpr int64_t kIn = In == Dtype::F32 ? 4 : 2, kOut = 1, kColumns = 32;
+  static constexpr int64_t kIn = In == Dtype::F32 ? 4 : 2, kOut = 1, kWidth = 32;
   static constexpr float kSlack = 0;
   static constexpr bool kStreams = false;
 
@@ -59,7 +59,7 @@ struct Codes {
     return true;
   }
 
-  // kColumns elements of each of the rows, from column i on.
+  // kWidth elements of each of the rows, from column i on.
   template <class Constants>
   [[gnu::always_inline]] bool columns(const Starts& at, const Constants& constants, int64_t i) const {
     __m256i first[kPlaces], second[kPlaces], least = _mm256_setzero_si256();

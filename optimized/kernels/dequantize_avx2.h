@@ -58,19 +58,19 @@ void scaled_row(const char* q, char* out, int64_t n, float s, float o) {
   if (n) part(n);
 }
 
-template <Dtype In, Dtype T, bool kPerRow>
+template <Dtype In, Dtype T, bool kColumns>
 void fast_dequantize(const ForwardSettings& settings, const ForwardJob& job) {
   const float* s = static_cast<const float*>(job.s);
   const float* o = static_cast<const float*>(job.o);
   constexpr int64_t kOut = T == Dtype::F32 ? 4 : 2;
   bool exact = true;
-  for (int64_t i = 0; i < (kPerRow ? job.rows : job.len); ++i) exact &= sums_are_exact<In, T>(o[i]);
-  if (!exact) return generic<Operation::Dequantize, In, T, T, kPerRow>(settings, job);
+  for (int64_t i = 0; i < (kColumns ? job.len : job.rows); ++i) exact &= sums_are_exact<In, T>(o[i]);
+  if (!exact) return generic<Operation::Dequantize, In, T, T, kColumns>(settings, job);
   const bool stream = settings.stream && reinterpret_cast<uintptr_t>(job.out) % kOut == 0;
   for (int64_t r = 0; r < job.rows; ++r) {
     const char* q = job.x + r * job.x_row;
     char* out = job.out + r * job.out_row;
-    if constexpr (kPerRow) {
+    if constexpr (!kColumns) {
       if (stream)
         scaled_row<In, T, true>(q, out, job.len, s[r], o[r]);
       else
@@ -89,9 +89,9 @@ void fast_dequantize(const ForwardSettings& settings, const ForwardJob& job) {
 template <Dtype In>
 ForwardKernels fast_dequantize_from(Dtype t) {
   switch (t) {
-    case Dtype::F32: return {fast_dequantize<In, Dtype::F32, true>, fast_dequantize<In, Dtype::F32, false>};
-    case Dtype::BF16: return {fast_dequantize<In, Dtype::BF16, true>, fast_dequantize<In, Dtype::BF16, false>};
-    case Dtype::F16: return {fast_dequantize<In, Dtype::F16, true>, fast_dequantize<In, Dtype::F16, false>};
+    case Dtype::F32: return {fast_dequantize<In, Dtype::F32, false>, fast_dequantize<In, Dtype::F32, true>};
+    case Dtype::BF16: return {fast_dequantize<In, Dtype::BF16, false>, fast_dequantize<In, Dtype::BF16, true>};
+    case Dtype::F16: return {fast_dequantize<In, Dtype::F16, false>, fast_dequantize<In, Dtype::F16, true>};
     default: return {};
   }
 }

@@ -38,7 +38,7 @@ void rows(const ForwardSettings& settings, const ForwardJob& job, const Constant
     const char* x = job.x + r * job.x_row + first * S::kIn;
     char* out = job.out + r * job.out_row + first * S::kOut;
     const auto divide = [&](const char* from, char* to, int64_t count) __attribute__((noinline, cold)) {
-      generic<op, In, Dtype::F32, Out, true>(settings, {.x = from,
+      generic<op, In, Dtype::F32, Out, false>(settings, {.x = from,
                                                         .out = to,
                                                         .rows = 1,
                                                         .len = count,
@@ -79,7 +79,7 @@ template <Operation op, Dtype In, Dtype Out, class S, bool kStream>
 void columns(const ForwardSettings& settings, const ForwardJob& job, const Constants<kWide>& constants) {
   const S step(settings);
   const auto divide = [&](int64_t r, int64_t n, int64_t i, int64_t len) __attribute__((noinline, cold)) {
-    generic<op, In, Dtype::F32, Out, false>(
+    generic<op, In, Dtype::F32, Out, true>(
         settings, {.x = job.x + r * job.x_row + i * S::kIn,
                    .out = job.out + r * job.out_row + i * S::kOut,
                    .rows = n,
@@ -89,7 +89,7 @@ void columns(const ForwardSettings& settings, const ForwardJob& job, const Const
                    .s = static_cast<const float*>(job.s) + i,
                    .o = static_cast<const float*>(job.o) + i});
   };
-  const int64_t whole = job.len / S::kColumns * S::kColumns;
+  const int64_t whole = job.len / S::kWidth * S::kWidth;
   for (int64_t r = 0; r < job.rows; r += kPlaces) {
     Starts at;
     for (int k = 0; k < kPlaces; ++k) {
@@ -103,43 +103,26 @@ void columns(const ForwardSettings& settings, const ForwardJob& job, const Const
         const int64_t n = std::min(kPiece, whole - from);
         Starts here;
         for (int k = 0; k < kPlaces; ++k) here.x[k] = at.x[k], here.out[k] = pieces[k] - from * S::kOut;
-        for (int64_t i = from; i < from + n; i += S::kColumns) step.columns(here, constants, i);
+        for (int64_t i = from; i < from + n; i += S::kWidth) step.columns(here, constants, i);
         for (int k = 0; k < kPlaces; ++k) stream_out<S::kOut>(pieces[k], at.out[k] + from * S::kOut, n);
       }
     } else {
-      for (int64_t i = 0; i < whole; i += S::kColumns)
+      for (int64_t i = 0; i < whole; i += S::kWidth)
         if (!step.columns(at, constants, i)) [[unlikely]]
-          divide(r, std::min<int64_t>(kPlaces, job.rows - r), i, S::kColumns);
+          divide(r, std::min<int64_t>(kPlaces, job.rows - r), i, S::kWidth);
     }
   }
   if (whole < job.len) divide(0, job.rows, whole, job.len - whole);
 }
 
-template <Operation op, Dtype In, Dtype Out, bool kPerRow>
-void fast(const ForwardSettings& settings, const ForwardJob& job) {
-  using S = std::conditional_t<is_float(Out), Reals<In, op == Operation::Quantize>, Codes<In, Out>>;
+template <Operation op, Dtype In, Dtype Out, class S, bool kColumns>
+[[gnu::noinline]] void part(const ForwardSettings& settings, const ForwardJob& job, bool stream) {
   const float* s = static_cast<const float*>(job.s);
   const float* o = static_cast<const float*>(job.o);
-  // Streaming stores go to multiples of their size, and where they do not fill a line of the cache, they are many times
-  // slower than others: so what precedes the first line is computed by itself.
-  constexpr int64_t kLine = 64;
-  const int64_t beside = -reinterpret_cast<uintptr_t>(job.out) % kLine / S::kOut;
-  const bool stream = S::kStreams && settings.stream && (job.rows == 1 || job.out_row % kLine == 0) &&
-                      (!beside || job.len > 16 * kLine);
-  if (stream && beside) {
-    ForwardSettings near = settings;
-    near.stream = false;
-    ForwardJob head = job, rest = job;
-    head.len = beside;
-    rest.x += beside * S::kIn, rest.out += beside * S::kOut, rest.len -= beside;
-    if (!kPerRow) rest.s = s + beside, rest.o = o + beside;
-    fast<op, In, Out, kPerRow>(near, head);
-    return fast<op, In, Out, kPerRow>(settings, rest);
-  }
-  if constexpr (kPerRow) {
+  if constexpr (!kColumns) {
     Constants<kTile> constants;
     if (!constants.prepare(settings, s, o, job.rows, S::kSlack))
-      return generic<op, In, Dtype::F32, Out, true>(settings, job);
+      return generic<op, In, Dtype::F32, Out, false>(settings, job);
     if constexpr (S::kStreams)
       if (stream) {
         by_length<op, In, Out, S, true>(settings, job, constants);
@@ -148,13 +131,13 @@ void fast(const ForwardSettings& settings, const ForwardJob& job) {
     by_length<op, In, Out, S, false>(settings, job, constants);
   } else {
     // The constants cost divisions themselves, which few rows do not pay for.
-    if (job.rows < kPlaces) return generic<op, In, Dtype::F32, Out, false>(settings, job);
+    if (job.rows < kPlaces) return generic<op, In, Dtype::F32, Out, true>(settings, job);
     Constants<kWide> constants;
     alignas(32) float ordered[2][kWide];
     order_as_elements<In>(s, job.len, ordered[0]);
     order_as_elements<In>(o, job.len, ordered[1]);
     if (!constants.prepare(settings, ordered[0], ordered[1], (job.len + 15) / 16 * 16, S::kSlack))
-      return generic<op, In, Dtype::F32, Out, false>(settings, job);
+      return generic<op, In, Dtype::F32, Out, true>(settings, job);
     constants.pack_offsets(job.len);
     if constexpr (S::kStreams)
       if (stream) {
@@ -165,9 +148,32 @@ void fast(const ForwardSettings& settings, const ForwardJob& job) {
   }
 }
 
+// Streaming stores go to multiples of their size, and where they do not fill a line of the cache, they are many times
+// slower than others: so what precedes the first line of each row is computed by itself.
+template <Operation op, Dtype In, Dtype Out, bool kColumns>
+void fast(const ForwardSettings& settings, const ForwardJob& job) {
+  using S = std::conditional_t<is_float(Out), Reals<In, op == Operation::Quantize>, Codes<In, Out>>;
+  constexpr int64_t kLine = 64;
+  const int64_t beside = -reinterpret_cast<uintptr_t>(job.out) % kLine / S::kOut;
+  const bool stream = S::kStreams && settings.stream && (job.rows == 1 || job.out_row % kLine == 0) &&
+                      (!beside || job.len > 16 * kLine);
+  ForwardJob rest = job;
+  if (stream && beside) {
+    ForwardJob first = job;
+    first.len = beside;
+    part<op, In, Out, S, kColumns>(settings, first, false);
+    rest.x += beside * S::kIn, rest.out += beside * S::kOut, rest.len -= beside;
+    if (kColumns) {
+      rest.s = static_cast<const float*>(job.s) + beside;
+      rest.o = static_cast<const float*>(job.o) + beside;
+    }
+  }
+  part<op, In, Out, S, kColumns>(settings, rest, stream);
+}
+
 template <Operation op, Dtype In, Dtype Out>
 ForwardKernels fast_pair() {
-  return {fast<op, In, Out, true>, fast<op, In, Out, false>};
+  return {fast<op, In, Out, false>, fast<op, In, Out, true>};
 }
 
 template <Dtype In>

@@ -28,7 +28,7 @@ struct Element {
   }
 };
 
-template <Operation op, Dtype In, Dtype T, Dtype Out, bool kPerRow>
+template <Operation op, Dtype In, Dtype T, Dtype Out, bool kColumns>
 void generic(const ForwardSettings& settings, const ForwardJob& job) {
   using E = Element<op, In, T, Out>;
   using C = typename E::C;
@@ -40,7 +40,7 @@ void generic(const ForwardSettings& settings, const ForwardJob& job) {
   for (int64_t r = 0; r < job.rows; ++r) {
     const auto* x = reinterpret_cast<const typename E::X*>(job.x + r * job.x_row);
     auto* y = reinterpret_cast<typename E::Y*>(job.out + r * job.out_row);
-    if constexpr (kPerRow) {
+    if constexpr (!kColumns) {
       const C s_r = s[r], o_r = o[r], back = kShifted ? Working<T>::round(o_r + shift) : o_r;
       const C nan = code_of_nan(o_r, low, high);
       // x and y are apart, or the same element by element.
@@ -58,7 +58,7 @@ void generic(const ForwardSettings& settings, const ForwardJob& job) {
 
 template <Operation op, Dtype In, Dtype T, Dtype Out>
 ForwardKernels pair() {
-  return {generic<op, In, T, Out, true>, generic<op, In, T, Out, false>};
+  return {generic<op, In, T, Out, false>, generic<op, In, T, Out, true>};
 }
 
 // Narrows the choice step by step: the dtype in memory, the one of the arithmetic, and the one of the result.

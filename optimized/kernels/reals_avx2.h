@@ -27,7 +27,7 @@ namespace halfeven::HALFEVEN_ISA {
 template <Dtype In, bool kCodes>
 struct Reals {
   static constexpr int64_t kIn = In == Dtype::F32 ? 4 : 2, kOut = kIn;
-  static constexpr int64_t kColumns = 32 / kOut;
+  static constexpr int64_t kWidth = 32 / kOut;
   // A code of an element beyond the end is limited after its sign was set: it has to be beyond the end there too.
   static constexpr float kSlack = kCodes ? 1 : 0;
   static constexpr bool kStreams = true;
@@ -81,7 +81,7 @@ struct Reals {
     return true;
   }
 
-  // kColumns elements of each of the rows, from column i on. All are loaded before one is stored: a load of an address
+  // kWidth elements of each of the rows, from column i on. All are loaded before one is stored: a load of an address
   // that is like that of a store before it, but for a multiple of 4096, waits for it.
   template <class Constants>
   [[gnu::always_inline]] bool columns(const Starts& at, const Constants& constants, int64_t i) const {
