@@ -64,7 +64,8 @@ sanitize: $(READY) ## hand the compiled operators any arguments at all, under AS
 	HALFEVEN_CFLAGS="$(SANITIZERS)" $(BIN)/python -m pip install --quiet --no-deps --upgrade --target $(VENV)/sanitized .
 	@ls $(VENV)/sanitized/halfeven/optimized/kernels/_cpu.so # without it every test would be skipped
 	LD_PRELOAD="$$($${CXX:-g++} -print-file-name=libasan.so) $$($${CXX:-g++} -print-file-name=libstdc++.so)" ASAN_OPTIONS=detect_leaks=0 HALFEVEN_FUZZ=$(FUZZ) \
-		PYTHONPATH=$(VENV)/sanitized $(BIN)/pytest -q -p no:cacheprovider tests/optimized/test_fuzz.py
+		PYTHONPATH=$(VENV)/sanitized $(BIN)/pytest -q -p no:cacheprovider tests/optimized/test_fuzz.py \
+		tests/optimized/test_size_and_threads.py::test_larger_than_the_caches_and_anywhere_in_memory
 
 # All three speak before the first fails. mypy runs in another folder, so that what it checks is what is installed.
 lint: $(READY) ## ruff on the sources, mypy on the installed package
