@@ -54,7 +54,9 @@ def _parser() -> argparse.ArgumentParser:
     run.add_argument("--resume", action="store_true", help="take up an interrupted run in --out")
     lists = commands.add_parser("list", help="show what there is", allow_abbrev=False)
     lists.add_argument("what", metavar="WHAT", help="backends, profiles, formulas, requirements or documents")
-    lists.add_argument("names", nargs="*", metavar="FORMULA", help="with formulas: these alone, with all they say")
+    lists.add_argument(
+        "names", nargs="*", default=[], metavar="FORMULA", help="with formulas: these alone, with all they say"
+    )
     lists.add_argument("--profile", help="what speaks of this profile only")
     diff = commands.add_parser("diff", help="compare two reports; status 1 on a regression", allow_abbrev=False)
     diff.add_argument("base", type=Path)

@@ -58,6 +58,7 @@ class Session:
                 raise pytest.UsageError(msg)
             kept = codec.read_journal(journal) if journal.exists() else []
             self.done = {(r.backend, r.id) for r in kept}
+            self.expected = 0 if earlier.complete else earlier.expected
             if not self.worker:
                 self.results = [asdict(r) for r in kept]
                 self.backends = {r.backend: {"name": r.backend, "profile": r.profile} for r in kept}
@@ -78,15 +79,25 @@ class Session:
         if self.config.getoption("halfeven_only"):
             items.clear()
         wanted = self.config.getoption("halfeven_item")
-        for name, item, reason in self._plan():
+        planned = list(self._plan())
+        self._check_resumed({name.split("::")[0] for name, *_ in planned})
+        for name in set(wanted) - {name for name, *_ in planned}:
+            msg = f"--item={name!r} is not accepted: no item of this run has that name; its report.json has them all"
+            raise pytest.UsageError(msg)
+        for name, item, reason in planned:
             chosen = not wanted or name in wanted
             if chosen and (item is None or (item.backend.name, item.id) not in self.done):
                 items.append(PlannedItem.from_parent(session, name=name, nodeid=name, planned=item, reason=reason))
 
     def pytest_collection_finish(self, session: pytest.Session) -> None:
-        """Count what -k and its like have left, which is what the report promises."""
+        """Count what -k and its like have left, which is what the report promises, beside what it has promised."""
         chosen = sum(isinstance(item, PlannedItem) for item in session.items)
-        self.config.stash[SELECTED] = chosen + len(self.done)
+        self.config.stash[SELECTED] = max(chosen + len(self.done), self.expected)
+
+    def _check_resumed(self, planned: set[str]) -> None:
+        if left := sorted({backend for backend, _ in self.done} - planned):
+            msg = f"--resume: {self.out} holds results of {', '.join(left)}: name what that run named, or another --out"
+            raise pytest.UsageError(msg)
 
     def _plan(self) -> Iterator[tuple[str, Item | None, str]]:
         option = self.config.getoption

@@ -108,8 +108,9 @@ def _of_formula(fn: Any, formula: str, profile: str | None, array: ArrayKind | N
     speaking = [name for name in PROFILES for r in requirements(name) if r.called and r.formula == formula]
     if not speaking:
         known = sorted({r.formula for name in PROFILES for r in requirements(name) if r.called})
-        near = difflib.get_close_matches(formula, known, n=3) or known
-        msg = f"formula={formula!r} is not accepted: give one of {', '.join(near)}"
+        near = difflib.get_close_matches(formula, known, n=3)
+        hint = f"did you mean {', '.join(near)}?" if near else f"give one of {', '.join(known)}"
+        msg = f"formula={formula!r} is not accepted: {hint}"
         raise ValueError(msg)
     if profile is not None and profile not in speaking:
         fitting = ", ".join(dict.fromkeys(speaking))

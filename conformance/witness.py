@@ -30,6 +30,7 @@ __all__ = ["array_source", "hexadecimal", "tensor_source", "witness"]
 
 # A vector kernel may treat the element in a full vector otherwise than the one left over.
 _COPIES = (1, 64)
+_UNREACHABLE = "# No module has {1}: put it here, named {0}."
 _SPELL_OUT = 64
 
 
@@ -165,17 +166,22 @@ def _target(backend: Backend, case: Case, names: list[str]) -> tuple[str, str]:
     owner = getattr(function, "__self__", None)
     name = type(owner).__name__ if owner is not None else getattr(function, "__name__", "function")
     home = inspect.getmodule(function)
+    reachable = getattr(home, name, None) is (function if owner is None else type(owner))
+    if not reachable:  # a lambda, a partial, what another function defines
+        quoted = f"`{getattr(function, '__qualname__', type(function).__name__)}`"
+        name = "function" if owner is None else "Backend"
     called = f"{name}().{c.operation}" if owner is not None else name
     keywords = Caller(backend).keywords(c)
     keywords.pop("dtype", None)
     passed = ", ".join([*names, *(f"{key}={value}" for key, value in keywords.items() if value is not None)])
     torch = "import torch\n" if backend.array == "torch" else ""
-    return f"{torch}from {_importable(home)} import {name}", f"{called}({passed})"
+    brought = f"from {_importable(home)} import {name}" if reachable else _UNREACHABLE.format(name, quoted)
+    return f"{torch}{brought}", f"{called}({passed})"
 
 
 def _importable(home: ModuleType | None) -> str:
     """The module's name; that of its file where it is the program itself, which cannot be imported as such."""
-    if home is None or (home.__name__ == "__main__" and not getattr(home, "__file__", None)):
+    if home is None or (home.__name__ == "__main__" and not Path(getattr(home, "__file__", None) or "").is_file()):
         return "__main__"
     return Path(str(home.__file__)).stem if home.__name__ == "__main__" else home.__name__
 

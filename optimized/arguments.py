@@ -118,13 +118,13 @@ def check_block_size(name: str, block_size: Sequence[int], shape: torch.Size) ->
 
     Raises:
         TypeError: ``block_size`` is no sequence of ints.
-        ValueError: it has another length, or an entry below 1.
+        ValueError: it has another length, or an entry below 1 or above int64.
     """
     check_ints(block_size)
-    if len(block_size) != len(shape) or any(b < 1 for b in block_size):
+    if len(block_size) != len(shape) or any(not 1 <= b < 2**63 for b in block_size):
         msg = (
             f"block_size={tuple(block_size)} is not accepted for {name} of shape {tuple(shape)}: "
-            f"give {len(shape)} entries of 1 or more"
+            f"give {len(shape)} entries of 1 or more that int64 holds"
         )
         raise ValueError(msg)
 

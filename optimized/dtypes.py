@@ -27,8 +27,9 @@ def codes_dtype(x: torch.dtype, dtype: torch.dtype | None, qmin: int, qmax: int)
         msg = f"dtype={dtype!r} is not accepted: give None or {x} for codes in x's dtype, or one of {names(CODES)}"
         raise TypeError(msg)
     if not holds:
+        held = "" if dtype.is_floating_point else f", only {torch.iinfo(dtype).min} to {torch.iinfo(dtype).max}"
         codes = f"codes of dtype {names((dtype,))}"
-        msg = f"qmin={qmin}, qmax={qmax} is not accepted: {codes} do not hold the grid"
+        msg = f"qmin={qmin}, qmax={qmax} is not accepted: {codes} do not hold the grid{held}"
         raise ValueError(msg)
     return dtype
 

@@ -50,11 +50,10 @@ def _scale(value: float, x: Tensor) -> Tensor:
         msg = f"scale={value!r} is not accepted: give a number or a torch.Tensor, not {type(value).__name__}"
         raise TypeError(msg)
     try:
-        number = float(value)
-    except OverflowError:
-        msg = f"scale={value!r} is not accepted: give a number that float64 holds"
+        return torch.scalar_tensor(float(value), dtype=torch.float32, device=x.device)
+    except (OverflowError, RuntimeError):
+        msg = f"scale={value!r} is not accepted: give a number that float32 holds, or a torch.Tensor"
         raise ValueError(msg) from None
-    return torch.scalar_tensor(number, dtype=torch.float32, device=x.device)
 
 
 def _zero_point(value: int, x: Tensor) -> Tensor | None:

@@ -71,6 +71,8 @@ def short(results: Sequence[Result]) -> str:
         script = w.script.strip().splitlines()
         if w.scale:
             lines.append(f"  x {w.x}, scale {w.scale}, zero {w.zero}: expected {w.expected}, actual {w.actual}")
+            if w.quotient:
+                lines.append(f"  exact quotient {shorten(w.quotient, _WORDS)}, {shorten(w.to_tie, _WORDS)} from a tie")
             lines += [f"    {line}" for line in script[: None if len(script) == _SCRIPT + 1 else _SCRIPT]]
             if len(script) > _SCRIPT + 1:
                 lines.append(f"    # {len(script) - _SCRIPT} lines more in .witness.script")

@@ -1,8 +1,12 @@
+import contextlib
 import importlib
+import io
 import subprocess
 import sys
 from fractions import Fraction
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -220,6 +224,29 @@ def test_the_witness_of_a_program_runs_beside_it(tmp_path: Path) -> None:
     witness.write_text(run_python(program))
     expected, actual = run_python(witness).split(maxsplit=1)
     assert expected.strip("[].,") != actual.strip("[].,() tensor\n")
+
+
+def test_the_witness_of_what_no_module_has_says_so() -> None:
+    def half_away(x: Any, scale: Any, zero_point: Any, *, qmin: int, qmax: int) -> Any:
+        v = x / scale
+        return torch.clamp(torch.sign(v) * torch.floor(abs(v) + 0.5) + zero_point, qmin, qmax)
+
+    for function, called in (
+        (half_away, "half_away"),
+        (lambda *a, **k: half_away(*a, **k) + 0, "<lambda>"),
+        (partial(half_away), "partial"),
+    ):
+        witness = check(function, "onnx", "quantize").witness
+        assert witness is not None
+        first, *rest = (line for line in witness.script.splitlines() if not line.startswith("import "))
+        assert called in first
+        assert first.startswith("#")
+        scope = {"np": np, "torch": torch, "function": half_away}
+        out = io.StringIO()
+        with contextlib.redirect_stdout(out):
+            exec("\n".join(rest), scope)
+        expected, actual = out.getvalue().split(maxsplit=1)
+        assert expected.strip("[].,") != actual.strip("[].,() tensor\n")
 
 
 def run_python(program: Path) -> str:

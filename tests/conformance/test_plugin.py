@@ -162,6 +162,12 @@ def test_an_interrupted_run_keeps_what_it_finished_and_is_taken_up_again(folder:
     assert 3 <= len(report.results) < report.expected
     assert "ncomplete" in (folder / "out/report.md").read_text()[:400]
 
+    for resumed in (["npu:Good"], ["npu:Slow", "--item", f"{report.results[0].backend}::{report.results[0].id}"]):
+        less = halfeven(folder, "run", *resumed, "-n", "0", "--out", "out", "--resume", *arguments[6:])
+        assert less.returncode == 2, "what it leaves out is not done by leaving it out"
+        left = codec.read_json(folder / "out/report.json")
+        assert (left.complete, left.expected, left.results) == (False, report.expected, report.results)
+
     again = halfeven(folder, "run", "npu:Slow", "-n", "0", "--out", "out", "--resume", *arguments[6:])
     assert again.returncode == 0, again.stdout + again.stderr
     whole = codec.read_json(folder / "out/report.json")
@@ -171,6 +177,12 @@ def test_an_interrupted_run_keeps_what_it_finished_and_is_taken_up_again(folder:
 
     other = halfeven(folder, "run", "npu:Slow", "-n", "0", "--out", "out", "--resume", "--seed", "5")
     assert other.returncode == 2
+
+
+def test_an_item_that_is_none_is_named(folder: Path) -> None:
+    ran = halfeven(folder, "run", "npu:Good", "--item", "nope", "-n", "0", "--out", "out")
+    assert ran.returncode == 2
+    assert "--item='nope' is not accepted" in ran.stdout + ran.stderr
 
 
 def test_the_plugin_beside_one_s_own_tests(folder: Path) -> None:
