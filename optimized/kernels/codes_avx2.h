@@ -59,13 +59,13 @@ struct Codes {
     return true;
   }
 
-  // kWidth elements of each of the rows, from column i on.
+  // kWidth elements of each of the rows, from element i on, with the constants from column c on.
   template <class Constants>
-  [[gnu::always_inline]] bool columns(const Starts& at, const Constants& constants, int64_t i) const {
+  [[gnu::always_inline]] bool columns(const Starts& at, int64_t i, const Constants& constants, int64_t c) const {
     __m256i first[kPlaces], second[kPlaces], least = _mm256_setzero_si256();
-    const Sixteen c = constants.of_16_columns(i), d = constants.of_16_columns(i + 16);
-    for (int k = 0; k < kPlaces; ++k) first[k] = words(Elements<In>(at.x[k] + i * kIn), c, least);
-    for (int k = 0; k < kPlaces; ++k) second[k] = words(Elements<In>(at.x[k] + (i + 16) * kIn), d, least);
+    const Sixteen first_16 = constants.of_16_columns(c), second_16 = constants.of_16_columns(c + 16);
+    for (int k = 0; k < kPlaces; ++k) first[k] = words(Elements<In>(at.x[k] + i * kIn), first_16, least);
+    for (int k = 0; k < kPlaces; ++k) second[k] = words(Elements<In>(at.x[k] + (i + 16) * kIn), second_16, least);
     if (unanswered(least)) [[unlikely]] return false;
     for (int k = 0; k < kPlaces; ++k) put<false>(at.out[k] + i, bytes(first[k], second[k]));
     return true;

@@ -66,8 +66,8 @@ void by_length(const ForwardSettings& settings, const ForwardJob& job, const Con
   }
 }
 
-// n elements, a multiple of a vector, past the caches. Rows are not written so one vector in turns: a load whose address
-// is like that of such a store, but for a multiple of 4096, waits until memory has it.
+// n elements, a multiple of a vector, past the caches. Rows are not written so a vector at a time in turns: a load whose
+// address is like that of such a store, but for a multiple of 4096, waits until memory has it.
 template <int64_t kOut>
 void stream_out(const char* from, char* out, int64_t n) {
   for (int64_t b = 0; b < n * kOut; b += 32)
@@ -102,13 +102,13 @@ void columns(const ForwardSettings& settings, const ForwardJob& job, const Const
       for (int64_t from = 0; from < whole; from += kPiece) {
         const int64_t n = std::min(kPiece, whole - from);
         Starts here;
-        for (int k = 0; k < kPlaces; ++k) here.x[k] = at.x[k], here.out[k] = pieces[k] - from * S::kOut;
-        for (int64_t i = from; i < from + n; i += S::kWidth) step.columns(here, constants, i);
+        for (int k = 0; k < kPlaces; ++k) here.x[k] = at.x[k] + from * S::kIn, here.out[k] = pieces[k];
+        for (int64_t i = 0; i < n; i += S::kWidth) step.columns(here, i, constants, from + i);
         for (int k = 0; k < kPlaces; ++k) stream_out<S::kOut>(pieces[k], at.out[k] + from * S::kOut, n);
       }
     } else {
       for (int64_t i = 0; i < whole; i += S::kWidth)
-        if (!step.columns(at, constants, i)) [[unlikely]]
+        if (!step.columns(at, i, constants, i)) [[unlikely]]
           divide(r, std::min<int64_t>(kPlaces, job.rows - r), i, S::kWidth);
     }
   }

@@ -81,18 +81,18 @@ struct Reals {
     return true;
   }
 
-  // kWidth elements of each of the rows, from column i on. All are loaded before one is stored: a load of an address
-  // that is like that of a store before it, but for a multiple of 4096, waits for it.
+  // kWidth elements of each of the rows, from element i on, with the constants from column c on. All are loaded before
+  // one is stored: a load of an address that is like that of a store before it, but for a multiple of 4096, waits for it.
   template <class Constants>
-  [[gnu::always_inline]] bool columns(const Starts& at, const Constants& constants, int64_t i) const {
+  [[gnu::always_inline]] bool columns(const Starts& at, int64_t i, const Constants& constants, int64_t c) const {
     __m256 a[kPlaces], b[kPlaces];
-    const Eight c = constants.of_columns(i);
-    for (int k = 0; k < kPlaces; ++k) a[k] = real(Elements<In>::first(at.x[k] + i * kIn), c);
+    const Eight of_a = constants.of_columns(c);
+    for (int k = 0; k < kPlaces; ++k) a[k] = real(Elements<In>::first(at.x[k] + i * kIn), of_a);
     if constexpr (In == Dtype::F32) {
       for (int k = 0; k < kPlaces; ++k) put<false>(at.out[k] + i * kOut, _mm256_castps_si256(a[k]));
     } else {
-      const Eight d = constants.of_columns(i + 8);
-      for (int k = 0; k < kPlaces; ++k) b[k] = real(Elements<In>::second(at.x[k] + i * kIn), d);
+      const Eight of_b = constants.of_columns(c + 8);
+      for (int k = 0; k < kPlaces; ++k) b[k] = real(Elements<In>::second(at.x[k] + i * kIn), of_b);
       for (int k = 0; k < kPlaces; ++k) put<false>(at.out[k] + i * kOut, narrowed(a[k], b[k]));
     }
     return true;
