@@ -82,7 +82,7 @@ struct Reals {
   }
 
   // kWidth elements of each of the rows, from element i on, with the constants from column c on. All are loaded before
-  // one is stored: a load of an address that is like that of a store before it, but for a multiple of 4096, waits for it.
+  // one is stored: a load whose address is like that of a store before it, but for a multiple of 4096, waits for it.
   template <class Constants>
   [[gnu::always_inline]] bool columns(const Starts& at, int64_t i, const Constants& constants, int64_t c) const {
     __m256 a[kPlaces], b[kPlaces];
