@@ -66,8 +66,8 @@ void by_length(const ForwardSettings& settings, const ForwardJob& job, const Con
   }
 }
 
-// n elements, a multiple of a vector, past the caches. Rows are not written so by vectors in turns: a load whose address
-// is like that of such a store, but for a multiple of 4096, waits until memory has it.
+// n elements, a multiple of a vector, past the caches. Rows are not written so by vectors in turns: a load whose
+// address is like that of such a store, but for a multiple of 4096, waits until memory has it.
 template <int64_t kOut>
 void stream_out(const char* from, char* out, int64_t n) {
   for (int64_t b = 0; b < n * kOut; b += 32)
