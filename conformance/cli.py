@@ -7,6 +7,7 @@ import sys
 from collections.abc import Iterable, Sequence
 from importlib import metadata
 from importlib.resources import files
+from itertools import takewhile
 from pathlib import Path
 
 __all__ = ["main"]
@@ -70,6 +71,8 @@ def _run(options: argparse.Namespace, extra: list[str], given: list[str]) -> int
     _among("tier", options.tier, TIERS)
     if options.workers != "auto" and not options.workers.isdigit():
         return _usage(f"-n {options.workers} is not accepted: give a number of processes, or auto")
+    if options.resume:
+        given = _taken_up(options, given)
     backends = options.backends or ["default"]
     _check_backends(backends, options.profile)
     import pytest
@@ -87,14 +90,34 @@ def _run(options: argparse.Namespace, extra: list[str], given: list[str]) -> int
     status = int(pytest.main([*command, *extra]))
     if status == pytest.ExitCode.USAGE_ERROR:
         return USAGE
-    return _verdict(out, given)
+    return _verdict(out, given, options.item)
 
 
-def _verdict(out: Path, given: list[str]) -> int:
+def _taken_up(options: argparse.Namespace, given: list[str]) -> list[str]:
+    """What the interrupted run was asked, which is asked again; another choice would leave out what it promised."""
+    from halfeven.conformance.report import codec
+
+    path: Path = options.out / "report.json"
+    begun = shlex.split(codec.read_json(path).command) if path.exists() else []
+    if begun[:2] != ["halfeven", "run"]:
+        return given
+    earlier, _ = _parser().parse_known_args(list(takewhile(lambda word: word != "--", begun[1:])))
+    for name in ("backends", "profile", "item"):
+        had, now = getattr(earlier, name), getattr(options, name)
+        if now and now != had:
+            msg = f"--resume: {options.out} holds a run with {name} {had or 'by default'}, not {now}: leave it out"
+            raise ValueError(msg)
+        setattr(options, name, had)
+    return begun[1:]
+
+
+def _verdict(out: Path, given: list[str], items: list[str]) -> int:
     from halfeven.conformance.report import codec
     from halfeven.conformance.suite import says_something
 
     report = codec.read_json(out / "report.json")
+    if unknown := sorted(set(items) - {f"{r.backend}::{r.id}" for r in report.results}):
+        return _usage(f"--item={unknown[0]!r} is not accepted: no item of this run has that name, or it did not finish")
     if not report.ran:
         return _usage("nothing ran, so nothing is known to conform; the report says why")
     if not report.complete:

@@ -39,6 +39,7 @@ class Session:
         self.interrupted = False
         self.started = datetime.now(UTC).isoformat(timespec="seconds")
         self.done: set[tuple[str, str]] = set()
+        self.command = config.getoption("halfeven_command") or shlex.join(["pytest", *config.invocation_params.args])
         out = config.getoption("halfeven_out")
         self.out = Path(out) if out else None
         if self.out is not None:
@@ -58,7 +59,7 @@ class Session:
                 raise pytest.UsageError(msg)
             kept = codec.read_journal(journal) if journal.exists() else []
             self.done = {(r.backend, r.id) for r in kept}
-            self.expected = 0 if earlier.complete else earlier.expected
+            self.command, self.expected = earlier.command, 0 if earlier.complete else earlier.expected
             if not self.worker:
                 self.results = [asdict(r) for r in kept]
                 self.backends = {r.backend: {"name": r.backend, "profile": r.profile} for r in kept}
@@ -81,9 +82,6 @@ class Session:
         wanted = self.config.getoption("halfeven_item")
         planned = list(self._plan())
         self._check_resumed({name.split("::")[0] for name, *_ in planned})
-        for name in set(wanted) - {name for name, *_ in planned}:
-            msg = f"--item={name!r} is not accepted: no item of this run has that name; its report.json has them all"
-            raise pytest.UsageError(msg)
         for name, item, reason in planned:
             chosen = not wanted or name in wanted
             if chosen and (item is None or (item.backend.name, item.id) not in self.done):
@@ -202,7 +200,7 @@ class Session:
         results = [_result(r) for r in self.results]
         results += self._waivers(results) if complete else []
         return Report(
-            command=option("halfeven_command") or shlex.join(["pytest", *self.config.invocation_params.args]),
+            command=self.command,
             tier=option("halfeven_tier"),
             seed=option("halfeven_seed"),
             environment=environment(len(getattr(self.config.option, "tx", None) or [])),

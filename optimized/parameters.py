@@ -50,10 +50,11 @@ def _scale(value: float, x: Tensor) -> Tensor:
         msg = f"scale={value!r} is not accepted: give a number or a torch.Tensor, not {type(value).__name__}"
         raise TypeError(msg)
     try:
-        return torch.scalar_tensor(float(value), dtype=torch.float32, device=x.device)
+        s = torch.scalar_tensor(float(value), dtype=torch.float32)
     except (OverflowError, RuntimeError):
         msg = f"scale={value!r} is not accepted: give a number that float32 holds, or a torch.Tensor"
         raise ValueError(msg) from None
+    return s if x.is_cpu else s.to(x.device)
 
 
 def _zero_point(value: int, x: Tensor) -> Tensor | None:

@@ -162,13 +162,22 @@ def test_an_interrupted_run_keeps_what_it_finished_and_is_taken_up_again(folder:
     assert 3 <= len(report.results) < report.expected
     assert "ncomplete" in (folder / "out/report.md").read_text()[:400]
 
-    for resumed in (["npu:Good"], ["npu:Slow", "--item", f"{report.results[0].backend}::{report.results[0].id}"]):
-        less = halfeven(folder, "run", *resumed, "-n", "0", "--out", "out", "--resume", *arguments[6:])
-        assert less.returncode == 2, "what it leaves out is not done by leaving it out"
-        left = codec.read_json(folder / "out/report.json")
-        assert (left.complete, left.expected, left.results) == (False, report.expected, report.results)
+    taking_up = ["-n", "0", "--out", "out", "--resume"]
+    first = f"{report.results[0].backend}::{report.results[0].id}"
+    for less, said_of_it in (
+        (halfeven(folder, "run", "npu:Good", *taking_up), "holds a run with backends ['npu:Slow']"),
+        (halfeven(folder, "run", *taking_up, "--item", first), "holds a run with item by default"),
+        (halfeven(folder, "run", *taking_up, "--", "-k", "zero-sign"), "incomplete"),
+    ):
+        assert less.returncode == 2, "what is left out is not done by leaving it out"
+        assert said_of_it in less.stderr
+    options = ("--halfeven-only", "--halfeven-resume", "--halfeven-out", "out")
+    other = run_pytest(folder, "--halfeven-backend", "npu:Good", *options)
+    assert other.returncode == pytest.ExitCode.USAGE_ERROR
+    left = codec.read_json(folder / "out/report.json")
+    assert (left.complete, left.expected) == (False, report.expected)
 
-    again = halfeven(folder, "run", "npu:Slow", "-n", "0", "--out", "out", "--resume", *arguments[6:])
+    again = halfeven(folder, "run", "-n", "0", "--out", "out", "--resume", *arguments[6:])
     assert again.returncode == 0, again.stdout + again.stderr
     whole = codec.read_json(folder / "out/report.json")
     assert whole.complete
@@ -180,9 +189,10 @@ def test_an_interrupted_run_keeps_what_it_finished_and_is_taken_up_again(folder:
 
 
 def test_an_item_that_is_none_is_named(folder: Path) -> None:
-    ran = halfeven(folder, "run", "npu:Good", "--item", "nope", "-n", "0", "--out", "out")
-    assert ran.returncode == 2
-    assert "--item='nope' is not accepted" in ran.stdout + ran.stderr
+    for workers in "02":
+        ran = halfeven(folder, "run", "npu:Good", "--item", "nope", "-n", workers, "--out", "out")
+        assert ran.returncode == 2
+        assert "--item='nope' is not accepted" in ran.stderr
 
 
 def test_the_plugin_beside_one_s_own_tests(folder: Path) -> None:
