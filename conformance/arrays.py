@@ -8,14 +8,12 @@ import numpy.typing as npt
 import torch
 
 from halfeven.conformance.configuration import Layout
-from halfeven.reference import Grid
 from halfeven.reference.blocks import Shape
 
 Array = npt.NDArray[Any]
 
 __all__ = [
     "arrange",
-    "code_dtype",
     "from_backend",
     "layouts",
     "ordered",
@@ -61,21 +59,6 @@ def from_backend(value: Any) -> Array:
         return np.asarray(value)
     msg = f"result of type {type(value).__name__} is not accepted: return a torch tensor or a NumPy array"
     raise TypeError(msg)
-
-
-def code_dtype(grid: Grid) -> np.dtype[Any]:
-    """The smallest signed type that holds the grid, or unsigned type where no code is negative.
-
-    Raises:
-        ValueError: 32 bits do not hold it.
-    """
-    kind = "int" if grid.qmin < 0 else "uint"
-    for name in (f"{kind}{bits}" for bits in (8, 16, 32)):
-        info = np.iinfo(name)
-        if info.min <= grid.qmin and grid.qmax <= info.max:
-            return np.dtype(name)
-    msg = f"grid {grid} is not accepted: no 32-bit type holds it"
-    raise ValueError(msg)
 
 
 def signed_bits(a: Array) -> Array:

@@ -15,7 +15,7 @@ Array = npt.NDArray[Any]
 Granularity = Literal["tensor", "channel", "token", "group", "block"]
 Layout = Literal["contiguous", "transposed", "strided", "offset", "expanded", "channels-last"]
 
-__all__ = ["DTYPES", "Array", "Case", "Configuration", "Granularity", "Layout"]
+__all__ = ["DTYPES", "Array", "Case", "Configuration", "Granularity", "Layout", "code_dtype"]
 
 DTYPES: dict[str, np.dtype[Any]] = {
     "float32": np.dtype(np.float32),
@@ -61,3 +61,18 @@ class Case:
     x: Array
     scale: Array
     zero: Array
+
+
+def code_dtype(grid: Grid) -> np.dtype[Any]:
+    """The smallest signed type that holds the grid, or unsigned type where no code is negative.
+
+    Raises:
+        ValueError: 32 bits do not hold it.
+    """
+    kind = "int" if grid.qmin < 0 else "uint"
+    for name in (f"{kind}{bits}" for bits in (8, 16, 32)):
+        info = np.iinfo(name)
+        if info.min <= grid.qmin and grid.qmax <= info.max:
+            return np.dtype(name)
+    msg = f"grid {grid} is not accepted: no 32-bit type holds it"
+    raise ValueError(msg)

@@ -10,8 +10,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from halfeven.conformance.arrays import code_dtype, step
+from halfeven.conformance.arrays import step
 from halfeven.conformance.backends.protocol import Backend
+from halfeven.conformance.configuration import code_dtype
 from halfeven.reference import Grid
 from halfeven.reference import model as evaluation
 from halfeven.reference.blocks import per_element

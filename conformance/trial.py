@@ -11,11 +11,10 @@ import numpy as np
 import numpy.typing as npt
 from hypothesis.strategies import SearchStrategy
 
-from halfeven.conformance.arrays import code_dtype
 from halfeven.conformance.backends.protocol import Backend, Unsupported
 from halfeven.conformance.call import Caller, Fault
 from halfeven.conformance.compare import Comparison, compare_codes, compare_reals
-from halfeven.conformance.configuration import DTYPES, Case, Configuration
+from halfeven.conformance.configuration import DTYPES, Case, Configuration, code_dtype
 from halfeven.conformance.explain import Answer, evaluation_of, flat
 from halfeven.conformance.inputs.strategies import blocks_of
 from halfeven.conformance.requirements import Requirement

@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from halfeven.conformance.arrays import code_dtype
 from halfeven.conformance.backends.protocol import Unsupported
+from halfeven.conformance.configuration import code_dtype
 from halfeven.reference import Grid
 from halfeven.reference.blocks import BlockSize, Shape
 
@@ -22,7 +22,7 @@ _TORCH = ("int8", "uint8", "int16", "uint16", "int32")
 
 
 def storage(grid: Grid, among: tuple[str, ...] = _TORCH, *, library: str = "this backend") -> str:
-    """The dtype of a grid's codes, as ``arrays.code_dtype`` says; if not ``among`` those given, the first that fits.
+    """The dtype of a grid's codes: ``configuration.code_dtype`` if ``among`` those given, else the first that fits.
 
     Raises:
         Unsupported: none does.

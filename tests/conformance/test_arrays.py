@@ -2,8 +2,8 @@ import numpy as np
 import pytest
 import torch
 
-from halfeven.conformance.arrays import arrange, code_dtype, from_backend, layouts, ordered, step, to_torch, unordered
-from halfeven.conformance.configuration import DTYPES
+from halfeven.conformance.arrays import arrange, from_backend, layouts, ordered, step, to_torch, unordered
+from halfeven.conformance.configuration import DTYPES, code_dtype
 from halfeven.reference import Grid
 
 EVERY_16_BITS = np.arange(2**16, dtype=np.uint16)

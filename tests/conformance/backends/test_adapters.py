@@ -15,11 +15,10 @@ import numpy as np
 import pytest
 import torch
 
-from halfeven.conformance.arrays import code_dtype
 from halfeven.conformance.backends.common import quiet_import, storage
 from halfeven.conformance.backends.protocol import Backend, Unsupported
 from halfeven.conformance.backends.registry import REGISTRY, NotInstalled, resolve
-from halfeven.conformance.configuration import Configuration
+from halfeven.conformance.configuration import Configuration, code_dtype
 from halfeven.reference import Grid
 from halfeven.reference.profiles import PROFILES
 
