@@ -16,7 +16,7 @@ PYTEST_ARGS ?= -n auto
 LIBRARIES ?= torchao,onnx,aimet,modelopt,compressed-tensors,brevitas
 BACKENDS ?= default
 
-PACKAGES := reference optimized conformance
+PACKAGES := reference optimized conformance plugin
 # Files, and folders, whose time tells of a file that was removed; /. keeps the folder conformance apart from the target.
 SOURCES := $(shell find $(PACKAGES:%=%/.) -name __pycache__ -prune -o \( -type d -o -name '*.py' -o -name '*.toml' \
 	-o -name '*.json' -o -name '*.ini' -o -name '*.cpp' -o -name '*.h' -o -name py.typed \) -print)
@@ -73,7 +73,7 @@ lint: $(READY) ## ruff on the sources, mypy on the installed package
 	$(BIN)/ruff check || status=1; \
 	$(BIN)/ruff format --check || status=1; \
 	(cd $(VENV) && bin/mypy --config-file ../pyproject.toml --cache-dir ../.mypy_cache \
-		-p halfeven.reference -p halfeven.optimized -p halfeven.conformance) || status=1; \
+		-p halfeven.reference -p halfeven.optimized -p halfeven.conformance -p halfeven.plugin) || status=1; \
 	exit $$status
 
 clean: ## remove .venv, build leftovers and the report of the last run

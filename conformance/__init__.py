@@ -1,6 +1,35 @@
-"""The conformance engine: drives any implementation against the reference, and says where they part."""
+"""The conformance engine: drives any implementation against the reference, and says where they part.
 
-from halfeven.conformance.backends.protocol import Backend, Unsupported
-from halfeven.conformance.suite import Verdict, check, conformance_suite
+The public names come from their modules when they are first asked for, so that the command and the report need not
+import what they do not use: torch, Hypothesis, pytest.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from halfeven.conformance.backends.protocol import Backend, Unsupported
+    from halfeven.conformance.suite import Verdict, check, conformance_suite
+else:
+    _HOMES = {
+        "Backend": "halfeven.conformance.backends.protocol",
+        "Unsupported": "halfeven.conformance.backends.protocol",
+        "Verdict": "halfeven.conformance.suite",
+        "check": "halfeven.conformance.suite",
+        "conformance_suite": "halfeven.conformance.suite",
+    }
+
+    def __getattr__(name: str) -> Any:
+        """Import a public name; it stays, so this happens once."""
+        if name not in _HOMES:
+            msg = f"module {__name__!r} has no attribute {name!r}"
+            raise AttributeError(msg)
+        found = globals()[name] = getattr(import_module(_HOMES[name]), name)
+        return found
+
+    def __dir__() -> list[str]:
+        """The public names too, before they are asked for."""
+        return sorted({*globals(), *__all__})
+
 
 __all__ = ["Backend", "Unsupported", "Verdict", "check", "conformance_suite"]

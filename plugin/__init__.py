@@ -1,5 +1,8 @@
 """The pytest plugin: one item per (backend, requirement, check, configuration), beside or instead of one's own tests.
 
+Every pytest run of the environment loads this module, so it has the options alone: the engine, and torch with it, is
+imported where ``--halfeven-backend`` asks for it, after every conftest.py has set what it sets.
+
 Every process makes the same plan from the options, so the items run under ``-n``. Results travel with pytest's
 reports; the controlling process journals each as it comes and writes the report at the end.
 """
@@ -30,8 +33,16 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Start the suite's part of the session, where a backend was named."""
+    """Start the suite's part of the session, where a backend was named.
+
+    Raises:
+        pytest.UsageError: a library that the engine needs does not import.
+    """
     if config.getoption("halfeven_backend"):
-        from halfeven.conformance.session import Session
+        try:
+            from halfeven.conformance.session import Session
+        except (ImportError, OSError) as error:  # torch raises OSError where a shared library is missing
+            msg = f"--halfeven-backend is not accepted: the suite does not import: {type(error).__name__}: {error}"
+            raise pytest.UsageError(msg) from error
 
         config.pluginmanager.register(Session(config), "halfeven-session")

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[1]
-PACKAGES = ("reference", "optimized", "conformance")
+PACKAGES = ("reference", "optimized", "conformance", "plugin")
 LONGEST = 500
 PYPROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
 
@@ -31,10 +31,11 @@ VENDORS = modules(
 ALLOWED = {
     "reference": {"numpy", "ml_dtypes", "halfeven.reference"},
     "optimized": {"torch", "halfeven.optimized"},
-    "conformance": BASE | {"halfeven"},
+    "conformance": BASE | {"halfeven.reference", "halfeven.optimized", "halfeven.conformance"},
+    "plugin": {"pytest", "halfeven.conformance.session"},
 }
 # Inside conformance: plan -> trial -> run -> report, and the checks on top of a trial. What must not look upwards.
-_UPPER = ("checks", "plan", "run", "suite", "items", "session", "plugin", "cli")
+_UPPER = ("checks", "plan", "run", "suite", "items", "session", "cli")
 UPWARDS = {
     **dict.fromkeys(("configuration.py", "arrays.py", "compare.py", "inputs"), (*_UPPER, "trial", "call", "backends")),
     "backends": (*_UPPER, "trial", "call", "requirements", "report", "explain", "witness"),
@@ -42,15 +43,15 @@ UPWARDS = {
     "requirements": (*_UPPER, "trial", "call", "backends", "inputs", "report"),
     **dict.fromkeys(("calls", "edits"), (*_UPPER, "trial", "call", "backends", "report", "requirements", "formulas")),
     "formulas.py": (*_UPPER, "trial", "report", "requirements"),
-    "formula_run.py": ("run", "suite", "plugin", "cli", "checks", "trial", "mutants"),
+    "formula_run.py": ("run", "suite", "cli", "checks", "trial", "mutants"),
     "call.py": (*_UPPER, "trial", "report"),
     "explain.py": (*_UPPER, "trial", "call", "backends", "report"),
     "trial.py": (*_UPPER, "report"),
     "witness.py": (*_UPPER, "trial"),
-    "checks": ("plan", "run", "suite", "session", "plugin", "cli", "report", "mutants"),
-    "plan.py": ("run", "suite", "plugin", "cli", "report"),
-    "run.py": ("suite", "plugin", "cli"),
-    "suite.py": ("items", "session", "plugin", "cli"),
+    "checks": ("plan", "run", "suite", "session", "cli", "report", "mutants"),
+    "plan.py": ("run", "suite", "cli", "report"),
+    "run.py": ("suite", "cli"),
+    "suite.py": ("items", "session", "cli"),
 }
 # Inside optimized, the lowest first: no module imports what stands in a layer above its own. The longest name counts.
 LAYERS = (
@@ -288,6 +289,8 @@ def test_what_is_tested_is_what_is_in_the_tree(package: str) -> None:
         ("optimized/a.py", "import numpy", ["numpy"]),
         ("optimized/a.py", "from torch import Tensor", []),
         ("conformance/checks/a.py", "import torchao", ["torchao"]),
+        ("conformance/a.py", "import halfeven.plugin", ["halfeven.plugin"]),
+        ("plugin/a.py", "import torch", ["torch"]),
         ("conformance/backends/a.py", "import torchao", []),
     ],
 )

@@ -6,8 +6,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from halfeven.conformance.report.model import CONFORMING, BackendRecord, OutcomeName, Report, Result
-from halfeven.reference.profiles import OPERATIONS
+from halfeven.conformance.report.model import CONFORMING, OPERATIONS, BackendRecord, OutcomeName, Report, Result
 
 __all__ = ["SEVERITY", "Group", "aspect", "backends", "flatten", "group", "largest", "order", "worst"]
 
@@ -98,8 +97,7 @@ def group(results: Iterable[Result], key: Callable[[Result], tuple[str, ...]]) -
 
 def order(result: Result) -> tuple[int, str, str]:
     """A sort key: the operations in the documents' order, then the requirements by name, then the ids."""
-    names = tuple[str, ...](OPERATIONS)
-    place = names.index(result.operation) if result.operation in names else len(names)
+    place = OPERATIONS.index(result.operation) if result.operation in OPERATIONS else len(OPERATIONS)
     return place, result.requirement, result.id
 
 

@@ -7,9 +7,8 @@ from urllib.parse import quote
 
 from halfeven.conformance.report.codec import read_json
 from halfeven.conformance.report.groups import Group, aspect, backends, group
-from halfeven.conformance.report.model import BackendRecord, Report, Result
+from halfeven.conformance.report.model import OPERATIONS, BackendRecord, Report, Result
 from halfeven.conformance.report.words import MEANING, SHORT, code, count, progress, table, text
-from halfeven.reference.profiles import OPERATIONS
 
 __all__ = ["matrix", "write_matrix"]
 

@@ -16,8 +16,20 @@ OUTCOMES: tuple[OutcomeName, ...] = (
 )
 CONFORMING: frozenset[OutcomeName] = frozenset({"exact", "budgeted", "implementation-defined"})
 SCHEMA_VERSION = "1.0"
+#: In the documents' order, as ``halfeven.reference`` has them: said here too, so that reports are read without NumPy.
+OPERATIONS = ("quantize", "dequantize", "fake_quantize")
 
-__all__ = ["CONFORMING", "OUTCOMES", "SCHEMA_VERSION", "BackendRecord", "OutcomeName", "Report", "Result", "Witness"]
+__all__ = [
+    "CONFORMING",
+    "OPERATIONS",
+    "OUTCOMES",
+    "SCHEMA_VERSION",
+    "BackendRecord",
+    "OutcomeName",
+    "Report",
+    "Result",
+    "Witness",
+]
 
 
 @dataclass(frozen=True)
