@@ -185,7 +185,20 @@ def same_bits(a: Tensor, b: Tensor) -> bool:
     if a.dtype.is_floating_point:
         numbers = ~(a.isnan() & b.isnan())
         a, b = (t[numbers].contiguous() for t in (a, b))
+    # Without elements there are no bits, and torch views no bytes of such a tensor where its stride is not 1.
+    if not a.numel():
+        return True
     return torch.equal(*(t.reshape(-1).contiguous().view(torch.uint8) for t in (a, b)))
+
+
+@pytest.mark.parametrize("dtype", [*FLOATS, *CODES])
+def test_same_bits_of_tensors_without_elements(dtype: torch.dtype) -> None:
+    for stride in (0, 1, 3):
+        empty = torch.empty_strided((0,), (stride,), dtype=dtype)
+        assert same_bits(empty, torch.empty(0, dtype=dtype))
+        assert not same_bits(empty, torch.empty(0, dtype=torch.int64))
+        assert not same_bits(empty, torch.empty(1, dtype=dtype))
+        assert not same_bits(empty, torch.empty(0, 2, dtype=dtype))
 
 
 @pytest.mark.skipif(not kernels.path().startswith("C++"), reason=f"no compiled kernels to try: {kernels.path()}")
