@@ -16,7 +16,8 @@ Common to the three functions:
   to block i_d = ⌊j_d / B_d⌋, and scale and zero point have shape ⌈n_d / B_d⌉, so the last block may be short;
   a number serves all, a 0-d tensor where there is one block.
 - ``out`` is written in place, whatever its strides, and returned. It has the result's shape, dtype and device,
-  may be ``x`` itself, and otherwise shares no memory with the arguments. Without it the result has the memory
+  may be ``x`` itself, and otherwise shares no memory with the arguments. Where ``out`` is given and ``dtype`` is
+  not, the result's dtype is that of ``out``, as if ``dtype`` had named it. Without ``out`` the result has the memory
   format that ``torch.empty_like(x)`` gives; above some 32 MiB the first touch of such a fresh result costs several
   times the arithmetic.
 - Gradients flow to ``x`` (or ``q``), ``scale`` and ``zero_point``, straight through the rounding: where the rounded
@@ -27,7 +28,7 @@ shapes, devices and memory that do not fit together, or ``out`` where a gradient
 a tangent of torch's forward mode, which is not looked for with ``out``.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import torch
 from torch import Tensor
@@ -62,8 +63,9 @@ def quantize(
         qmin: the lowest code.
         qmax: the highest code.
         block_size: elements per block along each dimension.
-        dtype: None or ``x.dtype`` for float codes, or int8, uint8, int16, uint16, int32. It must hold the grid.
-        out: where to write.
+        dtype: ``x.dtype`` for float codes, or int8, uint8, int16, uint16, int32; None for the dtype of ``out``, or for
+            ``x.dtype`` without it. It must hold the grid.
+        out: where to write, in one of these dtypes.
 
     Float codes: NaN stays NaN, and a code of -0.0 stays so where the zero point is the integer 0 (or -0.0: a float
     +0.0 is an offset of -0.0, and -0.0 − -0.0 = +0.0). Integer codes: the code of NaN is the zero point limited to
@@ -72,7 +74,7 @@ def quantize(
 
     Raises:
         TypeError: ``x``, ``scale`` or ``zero_point`` is not a tensor of an accepted dtype; ``qmin`` or ``qmax`` is
-            no int; ``dtype`` is not accepted; ``out`` has another dtype.
+            no int; ``dtype``, or that of ``out`` alone, is not accepted; ``out`` has another than ``dtype``.
         ValueError: ``qmin`` is above ``qmax``; the dtype of the codes does not hold the grid; ``block_size`` has
             another length than ``x`` has dimensions, or an entry below 1.
         RuntimeError: a shape or device does not fit, or ``out`` overlaps itself or an argument.
@@ -85,13 +87,13 @@ def quantize(
     codes = x.dtype if dtype is None else dtype
     if out is not None and (not isinstance(out, Tensor) or out.dtype != codes):
         arguments.check_reals("x", x)
-        memory.check_out(out, codes, {"x": x})
+        codes = _dtype_of_out(out, dtype, codes, dtypes.CODES, {"x": x})
     try:
         return operators.quantize(x, s, z, qmin, qmax, block_size=blocks, dtype=dtype, out=out)
     except _REFUSED:
         arguments.check_reals("x", x)
         arguments.check_grid(qmin, qmax)
-        dtypes.codes_dtype(x.dtype, dtype, qmin, qmax)
+        dtypes.codes_dtype(x.dtype, codes, qmin, qmax)
         dtypes.compute_dtype(x.dtype, qmin, qmax)
         arguments.check_parameters(("x", x), s, z, blocks, out, codes)
         raise
@@ -115,13 +117,13 @@ def dequantize(
         scale: real per code.
         zero_point: the code of real 0.
         block_size: elements per block along each dimension.
-        dtype: float32, float64, float16 or bfloat16; None for the dtype of ``q`` where that is one of these, else
-            of ``scale`` (float32 for a Python number).
-        out: where to write.
+        dtype: float32, float64, float16 or bfloat16; None for the dtype of ``out``, or without it for that of ``q``
+            where it is one of these, else of ``scale`` (float32 for a Python number).
+        out: where to write, in one of these dtypes.
 
     Raises:
-        TypeError: ``q``, ``scale`` or ``zero_point`` is not a tensor of an accepted dtype; ``dtype`` is not
-            accepted; ``out`` has another dtype.
+        TypeError: ``q``, ``scale`` or ``zero_point`` is not a tensor of an accepted dtype; ``dtype``, or that of
+            ``out`` alone, is not accepted; ``out`` has another than ``dtype``.
         ValueError: ``block_size`` has another length than ``q`` has dimensions, or an entry below 1.
         RuntimeError: a shape or device does not fit, or ``out`` overlaps itself or an argument.
     """
@@ -129,7 +131,7 @@ def dequantize(
     reals = dtypes.reals_dtype(q.dtype, s.dtype, dtype)
     if out is not None and (not isinstance(out, Tensor) or out.dtype != reals):
         arguments.check_codes(q)
-        memory.check_out(out, reals, {"q": q})
+        reals = _dtype_of_out(out, dtype, reals, dtypes.REALS, {"q": q})
     try:
         return operators.dequantize(q, s, z, block_size=blocks, dtype=reals, out=out)
     except _REFUSED:
@@ -180,3 +182,26 @@ def quantize_dequantize(
         dtypes.compute_dtype(x.dtype, qmin, qmax)
         arguments.check_parameters(("x", x), s, z, blocks, out, x.dtype)
         raise
+
+
+def _dtype_of_out(
+    out: Tensor,
+    dtype: torch.dtype | None,
+    result: torch.dtype,
+    accepted: tuple[torch.dtype, ...],
+    inputs: Mapping[str, Tensor],
+) -> torch.dtype:
+    """The result's dtype for an ``out`` that is not of dtype ``result``, which it would be without ``out``.
+
+    It is ``out``'s where no ``dtype`` is given and ``out`` is of one of the ``accepted``.
+
+    Raises:
+        TypeError: ``out`` is no tensor, or of a dtype that is not accepted.
+    """
+    if dtype is not None or not isinstance(out, Tensor):
+        memory.check_out(out, result, inputs)
+    elif out.dtype not in accepted:
+        others = dtypes.names([d for d in accepted if d != result])
+        msg = f"out of dtype {out.dtype} is not accepted: give one of {dtypes.names((result,))}, {others}"
+        raise TypeError(msg)
+    return out.dtype

@@ -214,6 +214,28 @@ def test_in_place() -> None:
     assert halves.tolist() == [[0.0, 2.0, 2.0, 9.0]]
 
 
+def test_the_dtype_follows_out_where_only_out_is_given() -> None:
+    x = torch.linspace(-3, 300, 4096)
+    for reals in (torch.float32, torch.float64, torch.float16, torch.bfloat16):
+        given = x.to(reals)
+        for dtype in (reals, torch.uint8, torch.int16, torch.uint16, torch.int32):
+            expected = affine.quantize(given, 1.1, 7, qmin=0, qmax=255, dtype=dtype)
+            out = torch.full_like(expected, 99)
+            assert affine.quantize(given, 1.1, 7, qmin=0, qmax=255, out=out) is out
+            assert out.dtype == dtype
+            assert torch.equal(out, expected)
+    q = torch.arange(-128, 128, dtype=torch.int8)
+    for codes in (q, q.to(torch.float32)):
+        found = {}
+        for dtype in (torch.float32, torch.float64, torch.float16, torch.bfloat16):
+            expected = affine.dequantize(codes, 0.1, 3, dtype=dtype)
+            out = torch.full_like(expected, 99)
+            assert affine.dequantize(codes, 0.1, 3, out=out) is out
+            assert torch.equal(out, expected)
+            found[dtype] = out.tolist()
+        assert found[torch.float32] != found[torch.float64] != found[torch.float16] != found[torch.bfloat16]
+
+
 def test_out_may_be_the_input_said_otherwise() -> None:
     x = torch.arange(4.0).as_strided((1, 4), (7, 1))  # the stride of one row leads nowhere
     out = x.flatten().view(1, 4)

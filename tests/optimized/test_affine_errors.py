@@ -56,7 +56,7 @@ SHARED: list[tuple[type[Exception], dict[str, Any], list[str]]] = [
     (RuntimeError, {"block_size": (2, 3), "scale": torch.ones(2, 1)}, ["scale", "(2, 1)", "(2, 2)"]),
     (RuntimeError, {"block_size": (2, 3), "scale": torch.ones(2, 2), "zero_point": S}, ["zero_point", "()", "(2, 2)"]),
     (TypeError, {"out": 3}, ["out=3"]),
-    (TypeError, {"out": torch.ones(4, 6, dtype=torch.float64)}, ["out", "float64", "float32"]),
+    (TypeError, {"out": torch.ones(4, 6, dtype=torch.int64)}, ["out", "int64", "float32"]),
     (RuntimeError, {"out": torch.ones(6, 4)}, ["out", "(6, 4)", "(4, 6)"]),
     (RuntimeError, {"out": torch.ones(0)}, ["out", "(0,)", "(4, 6)"]),
     (RuntimeError, {"out": torch.ones(4, 1).expand(4, 6)}, ["out", "share memory"]),
@@ -148,6 +148,27 @@ def test_only_a_dtype_is_one(function: Callable[..., Any], dtype: Any) -> None:
     for more in ({}, {"scale": leaf}, {"zero_point": S, "out": torch.empty(4, 6)}):
         with pytest.raises(TypeError, match=r"dtype=.* is not accepted: give None or"):
             function(dtype=dtype, **more)
+
+
+@pytest.mark.parametrize("gradients", [True, False])
+def test_out_alone_is_of_a_dtype_that_the_function_returns(gradients: bool) -> None:
+    is_not = "is not accepted: give one of float32"
+    with torch.set_grad_enabled(gradients):
+        for dtype in (torch.float64, torch.float16, torch.int64, torch.bool):
+            with pytest.raises(TypeError, match=rf"out of dtype {dtype} {is_not}, int8, .*int32"):
+                quantize(out=torch.empty(4, 6, dtype=dtype))
+        for dtype in (torch.int8, torch.int64):
+            with pytest.raises(TypeError, match=rf"out of dtype {dtype} {is_not}, float64, "):
+                dequantize(out=torch.empty(4, 6, dtype=dtype))
+        for dtype in (torch.int8, torch.float64):
+            with pytest.raises(TypeError, match=rf"out of dtype {dtype} is not accepted: the result is of dtype .*32"):
+                fake(out=torch.empty(4, 6, dtype=dtype))
+        with pytest.raises(TypeError, match=r"out of dtype .*int8 is not accepted: the result is of dtype .*uint8"):
+            quantize(dtype=torch.uint8, out=torch.empty(4, 6, dtype=torch.int8))
+        with pytest.raises(TypeError, match=r"out of dtype .*64 is not accepted: the result is of dtype .*float16"):
+            dequantize(dtype=torch.float16, out=torch.empty(4, 6, dtype=torch.float64))
+        with pytest.raises(ValueError, match=r"qmin=-1, qmax=5 .*dtype uint8 do not hold the grid, only 0 to 255"):
+            quantize(qmin=-1, qmax=5, out=torch.empty(4, 6, dtype=torch.uint8))
 
 
 @pytest.mark.parametrize("function", ["quantize", "dequantize", "quantize_dequantize"])
