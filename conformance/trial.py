@@ -1,6 +1,7 @@
 """A trial: one check of one backend in one configuration, and the evidence that it gathers."""
 
 import contextlib
+import os
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
@@ -9,6 +10,7 @@ import hypothesis
 import hypothesis.errors
 import numpy as np
 import numpy.typing as npt
+from hypothesis.configuration import set_hypothesis_home_dir, storage_directory
 from hypothesis.strategies import SearchStrategy
 
 from halfeven.conformance.backends.protocol import Backend, Unsupported
@@ -227,7 +229,8 @@ class Trial:
         )
         run = hypothesis.seed(self.seed)(settings(hypothesis.given(strategy)(attempt)))
         try:
-            run()
+            with _nothing_kept():
+                run()
         except _Differs:
             self.minimal_last = True
             if first is not None:
@@ -237,6 +240,21 @@ class Trial:
         except hypothesis.errors.Flaky:
             msg = "not deterministic: the same call differed once and not again"
             raise Fault(msg) from None
+
+
+@contextlib.contextmanager
+def _nothing_kept() -> Iterator[None]:
+    """Let Hypothesis keep nothing on disk, where it would make ``.hypothesis`` in the current folder.
+
+    It caches what it reads of the modules around it, and goes on where it cannot. A temporary folder would stay behind
+    when a backend ends the process. Afterwards its home is where it was, for one's own tests in this process.
+    """
+    home = storage_directory(intent_to_write=False)
+    set_hypothesis_home_dir(os.devnull)
+    try:
+        yield
+    finally:
+        set_hypothesis_home_dir(getattr(home, "path", home))  # the oldest releases that serve give the path itself
 
 
 def _is(byte: int, values: Array) -> bool:
