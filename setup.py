@@ -90,7 +90,7 @@ class BuildKernels(build_ext):
             return self.compiler.compile(
                 [source],
                 str(folder),
-                include_dirs=[str(torch / "include")],
+                include_dirs=[str(FOLDER), str(torch / "include")],
                 extra_postargs=FLAGS + MORE,
                 depends=ext.depends,
             )
@@ -127,8 +127,8 @@ setup(
     ext_modules=[
         Extension(
             "halfeven.optimized.kernels._cpu",
-            sources=sorted(str(path) for path in FOLDER.glob("*.cpp")),
-            depends=[str(path) for path in FOLDER.glob("*.h")],
+            sources=sorted(str(path) for path in FOLDER.rglob("*.cpp")),
+            depends=[str(path) for path in FOLDER.rglob("*.h")],
             language="c++",
         )
     ],

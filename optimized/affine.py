@@ -33,8 +33,8 @@ from collections.abc import Mapping, Sequence
 import torch
 from torch import Tensor
 
-from halfeven.optimized import arguments, dtypes, memory, operators
-from halfeven.optimized.parameters import as_tensors
+from halfeven.optimized import arguments, operators
+from halfeven.optimized.arguments import dtypes, memory
 
 __all__ = ["dequantize", "quantize", "quantize_dequantize"]
 
@@ -81,7 +81,7 @@ def quantize(
     """
     if not type(qmin) is type(qmax) is int:
         arguments.check_grid(qmin, qmax)
-    s, z, blocks = as_tensors("x", x, scale, zero_point, block_size)
+    s, z, blocks = arguments.as_tensors("x", x, scale, zero_point, block_size)
     if dtype is not None and type(dtype) is not torch.dtype:
         dtypes.codes_dtype(x.dtype, dtype, qmin, qmax)
     codes = x.dtype if dtype is None else dtype
@@ -127,7 +127,7 @@ def dequantize(
         ValueError: ``block_size`` has another length than ``q`` has dimensions, or an entry below 1.
         RuntimeError: a shape or device does not fit, or ``out`` overlaps itself or an argument.
     """
-    s, z, blocks = as_tensors("q", q, scale, zero_point, block_size)
+    s, z, blocks = arguments.as_tensors("q", q, scale, zero_point, block_size)
     reals = dtypes.reals_dtype(q.dtype, s.dtype, dtype)
     if out is not None and (not isinstance(out, Tensor) or out.dtype != reals):
         arguments.check_codes(q)
@@ -173,7 +173,7 @@ def quantize_dequantize(
     """
     if not type(qmin) is type(qmax) is int:
         arguments.check_grid(qmin, qmax)
-    s, z, blocks = as_tensors("x", x, scale, zero_point, block_size)
+    s, z, blocks = arguments.as_tensors("x", x, scale, zero_point, block_size)
     try:
         return operators.quantize_dequantize(x, s, z, qmin, qmax, block_size=blocks, out=out)
     except _REFUSED:

@@ -55,11 +55,12 @@ UPWARDS = {
 }
 # Inside optimized, the lowest first: no module imports what stands in a layer above its own. The longest name counts.
 LAYERS = (
-    ("dtypes", "memory", "registration"),
-    ("arguments", "batching"),
-    ("kernels", "parameters"),
-    ("gradients",),
-    ("library",),
+    ("arguments.dtypes", "arguments.memory"),
+    ("arguments",),
+    ("kernels",),
+    ("operators.registration",),
+    ("operators.batching", "operators.gradients"),
+    ("operators.schemas",),
     ("operators",),
     ("affine", "calibration"),
     ("aimet.affine.range", "aimet.block_sizes", "aimet.inputs"),
@@ -68,6 +69,17 @@ LAYERS = (
     ("aimet.affine", "aimet.float", "aimet.tensor"),
     ("aimet",),
 )
+
+# What the files of each folder of kernels include, besides the standard library.
+KERNELS = ROOT / "optimized/kernels"
+CPP = [p for p in KERNELS.rglob("*") if p.suffix in {".h", ".cpp"}]
+_ROOM = ("torch/", "core/", "cpu/isa.h", "cpu/memory/")
+INCLUDES = {
+    "core": ("core/",),
+    "cpu": ("cpu/isa.h",),
+    "cpu/memory": ("torch/", "core/", "cpu/memory/"),
+    **{room: (*_ROOM, f"{room}/") for room in ("cpu/forward", "cpu/backward", "cpu/reduce")},
+}
 
 
 def sources(*folders: str) -> Iterator[Path]:
@@ -120,6 +132,13 @@ def upward_imports(path: Path, text: str) -> list[str]:
         return []
     above = tuple(f"halfeven.conformance.{name}" for name in UPWARDS.get(path.parts[1], ()))
     return [name for name in imported(ast.parse(text)) if any(name == a or name.startswith(a + ".") for a in above)]
+
+
+def foreign_includes(path: str, text: str) -> list[str]:
+    """The headers that a file of the kernels may not include; those of the standard library have no folder."""
+    names = re.findall(r'^#include ["<]([^">]+)', text, re.MULTILINE)
+    allowed = INCLUDES[str(Path(path).parent)]
+    return [name for name in names if ("/" in name or f'"{name}"' in text) and not name.startswith(allowed)]
 
 
 def exports(tree: ast.Module) -> list[str] | None:
@@ -235,6 +254,18 @@ def test_layers_speak_of_what_there_is() -> None:
     assert [parts for parts in placed if layer(".".join(parts)) is None] == [("__init__",)]
 
 
+def test_kernels_include_only_what_is_below_them() -> None:
+    texts = {p.relative_to(KERNELS): p.read_text(encoding="utf-8") for p in CPP}
+    assert {str(path.parent) for path in texts} == INCLUDES.keys()
+    wrong = {path: foreign_includes(str(path), text) for path, text in texts.items()}
+    assert {path: names for path, names in wrong.items() if names} == {}
+
+
+def test_the_map_of_the_kernels_names_every_file() -> None:
+    page = (KERNELS / "README.md").read_text(encoding="utf-8")
+    assert [str(p) for p in (*CPP, *KERNELS.rglob("*.py")) if f"`{p.name}`" not in page] == []
+
+
 def test_vendors_are_the_extras() -> None:
     assert {"torchao", "onnx", "onnxruntime", "aimet_torch", "modelopt"} <= VENDORS
     assert not VENDORS & (BASE | {"mypy", "ruff"})
@@ -242,7 +273,7 @@ def test_vendors_are_the_extras() -> None:
 
 
 def test_no_file_is_longer_than_500_lines() -> None:
-    files = [*sources(*PACKAGES, "tests", "benchmarks", "tools"), *ROOT.glob("*.md"), *ROOT.glob("docs/*.md")]
+    files = [*sources(*PACKAGES, "tests", "benchmarks", "tools"), *CPP, *ROOT.glob("*.md"), *ROOT.glob("docs/*.md")]
     files.remove(ROOT / "docs/requirements.md")  # generated from data
     assert files
     lengths = {str(p.relative_to(ROOT)): len(p.read_text(encoding="utf-8").splitlines()) for p in files}
@@ -315,7 +346,11 @@ def test_import_rule_finds_what_breaks_it(path: str, text: str, found: list[str]
         ),
         ("conformance/backends/a.py", "from halfeven.conformance.planning import x", []),
         ("conformance/cli.py", "from halfeven.conformance.run import run", []),
-        ("optimized/arguments.py", "from halfeven.optimized import affine, dtypes", ["halfeven.optimized.affine"]),
+        (
+            "optimized/arguments/__init__.py",
+            "from halfeven.optimized import affine\nfrom halfeven.optimized.arguments import dtypes",
+            ["halfeven.optimized.affine"],
+        ),
         ("optimized/aimet/base/a.py", "import halfeven.optimized.aimet.affine", ["halfeven.optimized.aimet.affine"]),
         ("optimized/aimet/base/a.py", "from halfeven.optimized.aimet.affine import range", []),
         (
@@ -323,11 +358,25 @@ def test_import_rule_finds_what_breaks_it(path: str, text: str, found: list[str]
             "from halfeven.optimized.aimet.affine.grid import x",
             ["halfeven.optimized.aimet.affine.grid.x"],
         ),
-        ("optimized/kernels/__init__.py", "from halfeven.optimized import library", ["halfeven.optimized.library"]),
+        ("optimized/kernels/__init__.py", "from halfeven.optimized import operators", ["halfeven.optimized.operators"]),
     ],
 )
 def test_layer_rule_finds_what_breaks_it(path: str, text: str, found: list[str]) -> None:
     assert upward_imports(Path(path), text) == found
+
+
+@pytest.mark.parametrize(
+    ("path", "text", "found"),
+    [
+        ("core/a.h", "#include <torch/csrc/stable/tensor.h>", ["torch/csrc/stable/tensor.h"]),
+        ("core/a.h", '#include <cstdint>\n#include "core/b.h"', []),
+        ("cpu/memory/a.h", '#include "cpu/forward/job.h"', ["cpu/forward/job.h"]),
+        ("cpu/forward/a.cpp", '#include "cpu/memory/a.h"\n#include "cpu/backward/job.h"', ["cpu/backward/job.h"]),
+        ("cpu/forward/a.cpp", '#include "job.h"', ["job.h"]),
+    ],
+)
+def test_include_rule_finds_what_breaks_it(path: str, text: str, found: list[str]) -> None:
+    assert foreign_includes(path, text) == found
 
 
 def test_names_taken_but_not_listed_are_found() -> None:

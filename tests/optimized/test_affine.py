@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from halfeven.optimized import affine
-from halfeven.optimized.memory import check_out
+from halfeven.optimized.arguments.memory import check_out
 
 ONE = torch.tensor(1.0)
 DTYPES = (torch.float32, torch.float64, torch.float16, torch.bfloat16)

@@ -11,9 +11,10 @@ import pytest
 import torch
 from torch import Tensor
 
-from halfeven.optimized import dtypes, kernels
+from halfeven.optimized import kernels
+from halfeven.optimized.arguments import dtypes
 from halfeven.optimized.kernels import chunked
-from halfeven.optimized.library import OPS
+from halfeven.optimized.operators.schemas import OPS
 
 REALS = (torch.float32, torch.float64, torch.float16, torch.bfloat16)
 PATHS = (*kernels.available(), "torch")

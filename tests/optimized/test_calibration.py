@@ -12,7 +12,7 @@ from torch import Tensor
 
 from halfeven.optimized import calibration, kernels
 from halfeven.optimized.kernels import chunked
-from halfeven.optimized.library import OPS
+from halfeven.optimized.operators.schemas import OPS
 
 REALS = (torch.float32, torch.float64, torch.float16, torch.bfloat16)
 INTEGERS = {2: torch.int16, 4: torch.int32, 8: torch.int64}

@@ -14,8 +14,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
-from halfeven.optimized import kernels, library
+from halfeven.optimized import kernels
 from halfeven.optimized.kernels import chunked
+from halfeven.optimized.operators import schemas
 
 EXAMPLES = int(os.environ.get("HALFEVEN_FUZZ", "150"))
 FLOATS = (torch.float32, torch.float64, torch.float16, torch.bfloat16)
@@ -202,7 +203,7 @@ def test_same_bits_of_tensors_without_elements(dtype: torch.dtype) -> None:
 
 
 @pytest.mark.skipif(not kernels.path().startswith("C++"), reason=f"no compiled kernels to try: {kernels.path()}")
-@pytest.mark.parametrize("name", library.OPERATORS)
+@pytest.mark.parametrize("name", schemas.OPERATORS)
 def test_any_arguments(name: str) -> None:
     # Else the torch path would be compared with itself.
     assert torch._C._dispatch_has_kernel_for_dispatch_key(f"halfeven::{name}", "CPU")
@@ -223,7 +224,7 @@ def test_any_arguments(name: str) -> None:
         # As torch allocates memory, and with the first or all of it at odd addresses.
         for misaligned in ((), (0,), range(9)):
             with torch.no_grad():
-                kernel = ran(getattr(library.OPS, name).default, copied(arguments, misaligned))
+                kernel = ran(getattr(schemas.OPS, name).default, copied(arguments, misaligned))
             assert kernel[0] == torch_path[0]
             assert len(kernel[1]) == len(torch_path[1])
             exact = name.endswith("_backward")  # sums of gradients may differ in the last place

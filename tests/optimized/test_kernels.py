@@ -11,7 +11,7 @@ from torch import Tensor
 
 from halfeven.optimized import kernels
 from halfeven.optimized.kernels import chunked
-from halfeven.optimized.library import OPS
+from halfeven.optimized.operators.schemas import OPS
 
 pytestmark = pytest.mark.skipif(not kernels.available(), reason="no compiled kernels here: " + kernels.path())
 

@@ -7,7 +7,8 @@ import pytest
 import torch
 from torch import Tensor
 
-from halfeven.optimized import affine, aimet, kernels, operators, registration
+from halfeven.optimized import affine, aimet, kernels, operators
+from halfeven.optimized.operators import registration
 
 OPS = torch.ops.halfeven
 # Finite: a code of an infinity has a gradient of NaN by the scale, which opcheck takes for a difference.

@@ -9,7 +9,7 @@ from torch import Tensor
 
 from halfeven.optimized import kernels
 from halfeven.optimized.kernels import chunked
-from halfeven.optimized.library import OPS
+from halfeven.optimized.operators.schemas import OPS
 
 pytestmark = pytest.mark.skipif("avx2" not in kernels.path(), reason="the AVX2 kernels are not those that run")
 

@@ -15,8 +15,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from halfeven.optimized.batching import batched
-from halfeven.optimized.registration import OPS, Operator, register, transforms_active
+from halfeven.optimized.operators.batching import batched
+from halfeven.optimized.operators.registration import OPS, Operator, register, transforms_active
 
 __all__ = ["derived", "exact_range", "middle_offset", "min_scale", "nearest_integer", "range_offset", "range_scale"]
 

@@ -13,10 +13,10 @@ from torch import Tensor
 
 from halfeven.optimized.aimet.block_sizes import exact_blocks
 from halfeven.optimized.aimet.float.formats import FloatFormat
-from halfeven.optimized.batching import batched, lift
-from halfeven.optimized.dtypes import REALS, names
-from halfeven.optimized.kernels.chunked_parts import pieces, sum_to
-from halfeven.optimized.registration import OPS, Operator, register, transforms_active
+from halfeven.optimized.arguments.dtypes import REALS, names
+from halfeven.optimized.kernels.chunked.parts import pieces, sum_to
+from halfeven.optimized.operators.batching import batched, lift
+from halfeven.optimized.operators.registration import OPS, Operator, register, transforms_active
 
 __all__ = ["blockwise", "held", "quantize", "quantize_dequantize", "scale"]
 

@@ -1,0 +1,126 @@
+"""The forward operators in torch operations, on pieces that stay in the cache. See ``operators`` for what they are."""
+
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from halfeven.optimized.arguments import dtypes
+from halfeven.optimized.kernels.chunked.arguments import Blocks, of_codes, of_reals
+from halfeven.optimized.kernels.chunked.parts import narrow, pieces, side_by_side
+
+__all__ = ["FORWARD"]
+
+_PIECE = 2**18  # elements that stay in the cache
+
+
+def _quantize(
+    x: Tensor,
+    scale: Tensor,
+    zero_point: Tensor | None,
+    qmin: int,
+    qmax: int,
+    block_size: Blocks,
+    dtype: torch.dtype | None,
+    offset: bool,
+) -> Tensor:
+    out = torch.empty_like(x, dtype=dtype, requires_grad=False)
+    _quantize_out(x, scale, zero_point, qmin, qmax, block_size, offset, out)
+    return out
+
+
+def _quantize_out(
+    x: Tensor,
+    scale: Tensor,
+    zero_point: Tensor | None,
+    qmin: int,
+    qmax: int,
+    block_size: Blocks,
+    offset: bool,
+    out: Tensor,
+) -> None:
+    s, o = of_reals(x, scale, zero_point, qmin, qmax, block_size, offset, result=out.dtype, out=out)
+    dtypes.codes_dtype(x.dtype, out.dtype, qmin, qmax)
+    for x_, out_, s_, o_ in pieces(*side_by_side((x, out), (s, o), block_size), _PIECE):
+        r = _grid_codes(x_, s_, o_, qmin, qmax, 0.0)
+        if not out.dtype.is_floating_point:
+            r = torch.where(r.isnan(), o_.neg().nan_to_num(0.0).clamp(qmin, qmax), r)
+        out_.copy_(r)
+
+
+def _dequantize(
+    q: Tensor,
+    scale: Tensor,
+    zero_point: Tensor | None,
+    block_size: Blocks,
+    dtype: torch.dtype | None,
+    compute: torch.dtype | None,
+    offset: bool,
+) -> Tensor:
+    out = torch.empty_like(q, dtype=dtypes.reals_dtype(q.dtype, scale.dtype, dtype), requires_grad=False)
+    _dequantize_out(q, scale, zero_point, block_size, compute, offset, out)
+    return out
+
+
+def _dequantize_out(
+    q: Tensor,
+    scale: Tensor,
+    zero_point: Tensor | None,
+    block_size: Blocks,
+    compute: torch.dtype | None,
+    offset: bool,
+    out: Tensor,
+) -> None:
+    s, o = of_codes(q, scale, zero_point, block_size, compute, offset, result=out.dtype, out=out)
+    for q_, out_, s_, o_ in pieces(*side_by_side((q, out), (s, o), block_size), _PIECE):
+        out_.copy_(narrow(q_.to(s.dtype).add(o_).mul_(s_), out.dtype))
+
+
+def _quantize_dequantize(
+    x: Tensor,
+    scale: Tensor,
+    zero_point: Tensor | None,
+    qmin: int,
+    qmax: int,
+    block_size: Blocks,
+    shift: float,
+    offset: bool,
+) -> Tensor:
+    out = torch.empty_like(x, requires_grad=False)
+    _quantize_dequantize_out(x, scale, zero_point, qmin, qmax, block_size, shift, offset, out)
+    return out
+
+
+def _quantize_dequantize_out(
+    x: Tensor,
+    scale: Tensor,
+    zero_point: Tensor | None,
+    qmin: int,
+    qmax: int,
+    block_size: Blocks,
+    shift: float,
+    offset: bool,
+    out: Tensor,
+) -> None:
+    s, o = of_reals(x, scale, zero_point, qmin, qmax, block_size, offset, result=x.dtype, out=out)
+    for x_, out_, s_, o_ in pieces(*side_by_side((x, out), (s, o), block_size), _PIECE):
+        r = _grid_codes(x_, s_, o_, qmin, qmax, shift)
+        out_.copy_(narrow(r.add_(o_ + shift if shift else o_).mul_(s_), out.dtype))
+
+
+def _grid_codes(x: Tensor, s: Tensor, o: Tensor, qmin: int, qmax: int, shift: float) -> Tensor:
+    r = x.to(s.dtype) / s
+    if shift:
+        r.sub_(shift)
+    # Subtracting the offset, not adding the zero point: -0.0 − 0.0 is -0.0, but -0.0 + 0.0 is not.
+    return r.round_().sub_(o).clamp_(qmin, qmax)
+
+
+FORWARD: dict[str, Any] = {
+    "quantize": _quantize,
+    "quantize_out": _quantize_out,
+    "dequantize": _dequantize,
+    "dequantize_out": _dequantize_out,
+    "quantize_dequantize": _quantize_dequantize,
+    "quantize_dequantize_out": _quantize_dequantize_out,
+}
