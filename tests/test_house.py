@@ -6,6 +6,7 @@ import re
 import sys
 import tomllib
 from collections.abc import Iterator
+from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
 import pytest
@@ -63,7 +64,7 @@ LAYERS = (
     ("operators.schemas",),
     ("operators",),
     ("affine", "calibration"),
-    ("aimet.affine.range", "aimet.block_sizes", "aimet.inputs"),
+    ("aimet.affine.range", "aimet.arguments"),
     ("aimet.encoding_analyzer",),
     ("aimet.base",),
     ("aimet.affine", "aimet.float", "aimet.tensor"),
@@ -186,6 +187,25 @@ def unexported(texts: dict[str, str]) -> list[str]:
     )
 
 
+def import_circle(texts: dict[str, str]) -> list[str]:
+    """Modules that import each other, in functions or for their types too: the names of one circle, if there is any."""
+
+    def targets(text: str) -> Iterator[str]:
+        for node in ast.walk(ast.parse(text)):
+            match node:
+                case ast.Import(names=names):
+                    yield from (alias.name for alias in names)
+                case ast.ImportFrom(module=str(module), names=names):
+                    yield from (full if (full := f"{module}.{alias.name}") in texts else module for alias in names)
+
+    graph = {name: {t for t in targets(text) if t in texts and t != name} for name, text in texts.items()}
+    try:
+        TopologicalSorter(graph).prepare()
+    except CycleError as error:
+        return sorted(set(error.args[1]))
+    return []
+
+
 def wrong_exports(text: str) -> list[str]:
     tree = ast.parse(text)
     if all(isinstance(node, ast.Expr) for node in tree.body):
@@ -223,6 +243,16 @@ def unexplained(requirements: list[str], document: str) -> list[str]:
 ALL_SOURCES = [p.relative_to(ROOT) for p in sources(*PACKAGES)]
 
 
+def texts_of(*packages: str) -> dict[str, str]:
+    """The sources of packages, by the names of their modules."""
+    names = {
+        path: ".".join(("halfeven", *path.with_suffix("").parts)).removesuffix(".__init__")
+        for path in ALL_SOURCES
+        if path.parts[0] in packages
+    }
+    return {name: (ROOT / path).read_text(encoding="utf-8") for path, name in names.items()}
+
+
 def test_there_are_sources() -> None:
     assert {p.parts[0] for p in ALL_SOURCES} == set(PACKAGES)
 
@@ -237,10 +267,12 @@ def test_module_keeps_the_rules(path: Path) -> None:
 
 
 def test_a_module_lists_what_others_take_from_it() -> None:
-    names = {
-        path: ".".join(("halfeven", *path.with_suffix("").parts)).removesuffix(".__init__") for path in ALL_SOURCES
-    }
-    assert unexported({name: (ROOT / path).read_text(encoding="utf-8") for path, name in names.items()}) == []
+    assert unexported(texts_of(*PACKAGES)) == []
+
+
+@pytest.mark.parametrize("package", ["reference", "optimized"])
+def test_no_modules_import_each_other(package: str) -> None:
+    assert import_circle(texts_of(package)) == []
 
 
 def test_layers_speak_of_what_there_is() -> None:
@@ -386,6 +418,20 @@ def test_names_taken_but_not_listed_are_found() -> None:
         "halfeven": "",
     }
     assert unexported(texts) == ["halfeven.a.y"]
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("if TYPE_CHECKING:\n    from h.b import B", ["h.a", "h.b"]),
+        ("def f():\n    import h.b", ["h.a", "h.b"]),
+        ("from h import c", ["h.a", "h.b", "h.c"]),
+        ("from h import x\nimport numpy", []),
+    ],
+)
+def test_circles_of_imports_are_found(text: str, found: list[str]) -> None:
+    texts = {"h": "", "h.a": text, "h.b": "from h.a import x", "h.c": "from h import b"}
+    assert import_circle(texts) == found
 
 
 @pytest.mark.parametrize(

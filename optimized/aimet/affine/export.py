@@ -7,43 +7,80 @@ zero point in 2.x than it has, and a zero point of 2^31 or more another sign; th
 grid has steps, though that dtype may not hold the grid; offsets beyond 2^24 are added in float32.
 """
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 from torch import Tensor
 
-from halfeven.optimized.aimet.affine.grid import dtype_bits, ends
+from halfeven.optimized.aimet.affine.grid import Grid, dtype_bits, ends
+from halfeven.optimized.aimet.base.encoding import EncodingBase
 
-if TYPE_CHECKING:
-    from halfeven.optimized.aimet.affine.affine_encoding import AffineEncoding
-
-__all__ = ["affine", "read_affine"]
+__all__ = ["AffineMap", "read_affine"]
 
 _VERSIONS = ("0.6.1", "1.0.0", "2.0.0", "2.1.0")
 Found = dict[str, Any]
 
 
-def affine(encoding: "AffineEncoding", version: str | None) -> Found | list[Found]:
-    """The encoding as numbers, words and lists; version 0.6.1 is a list with a dict for each scale.
+class AffineMap(Grid, EncodingBase):
+    """What there is to export: x̂ = (q + offset + shift)·scale for codes q of a grid."""
 
-    Raises:
-        AssertionError: another version; in 1.0.0 scales along several axes without blocks, or a shift in an encoding
-            that is not symmetric.
-        NotImplementedError: in 1.0.0 a block size of -1, or blocks along no axis.
-        RuntimeError: a grid without bitwidth (0.6.1 and 1.0.0); axes that are not unique, or no shape to find them in.
-    """
-    match version:
-        case "0.6.1":
-            return _version_0_6_1(encoding)
-        case "1.0.0":
-            return _version_1_0_0(encoding)
-        case "2.0.0" | "2.1.0":
-            return _version_2(encoding)
-    msg = f"encoding_version={version!r} is not accepted: give one of {', '.join(_VERSIONS)}"
-    raise AssertionError(msg)
+    offset: Tensor
+    _symmetry: bool
+    _zero_point_shift: float
+
+    @property
+    def mapping(self) -> str:
+        """The kind of map."""
+        return "affine"
+
+    @property
+    def min(self) -> Tensor:
+        """The least real on the grid, (offset + qmin + zero_point_shift)·scale, of the shape of ``scale``."""
+        return self._real(self.qmin)
+
+    @property
+    def max(self) -> Tensor:
+        """The greatest real on the grid, (offset + qmax + zero_point_shift)·scale, of the shape of ``scale``."""
+        return self._real(self.qmax)
+
+    @property
+    def symmetry(self) -> bool:
+        """Whether the encoding was made symmetric."""
+        return self._symmetry
+
+    @property
+    def zero_point_shift(self) -> float:
+        """What moves every real of the grid, in codes: 0.0 or 0.5."""
+        return self._zero_point_shift
+
+    def to_qnn_encoding_dict(self, encoding_version: str | None = None) -> dict[str, Any] | list[dict[str, Any]]:
+        """The encoding as numbers, words and lists; version 0.6.1 is a list with a dict for each scale.
+
+        Raises:
+            AssertionError: another version; in 1.0.0 scales along several axes without blocks, or a shift in an
+                encoding that is not symmetric.
+            NotImplementedError: in 1.0.0 a block size of -1, or blocks along no axis.
+            RuntimeError: a grid without bitwidth (0.6.1 and 1.0.0); axes that are not unique, or no shape to find
+                them in.
+        """
+        match encoding_version:
+            case "0.6.1":
+                return _version_0_6_1(self)
+            case "1.0.0":
+                return _version_1_0_0(self)
+            case "2.0.0" | "2.1.0":
+                return _version_2(self)
+        msg = f"encoding_version={encoding_version!r} is not accepted: give one of {', '.join(_VERSIONS)}"
+        raise AssertionError(msg)
+
+    def _real(self, code: int) -> Tensor:
+        real = self.offset + code
+        if self._zero_point_shift:
+            real = real + self._zero_point_shift
+        return real * self.scale
 
 
-def _version_0_6_1(encoding: "AffineEncoding") -> list[Found]:
+def _version_0_6_1(encoding: AffineMap) -> list[Found]:
     columns = (encoding.min, encoding.max, encoding.scale, _integers(encoding.offset) + encoding.qmin)
     common = {"bitwidth": encoding.bitwidth, "dtype": "int", "is_symmetric": str(encoding.symmetry)}
     if encoding.zero_point_shift:
@@ -52,7 +89,7 @@ def _version_0_6_1(encoding: "AffineEncoding") -> list[Found]:
     return [dict(zip(("min", "max", "scale", "offset"), row, strict=True)) | common for row in rows]
 
 
-def _version_1_0_0(encoding: "AffineEncoding") -> Found:
+def _version_1_0_0(encoding: AffineMap) -> Found:
     bits = encoding.bitwidth
     # A signed grid is moved to one that starts at zero, where the offset is that of its lowest code.
     offset = _integers(encoding.offset) - (2 ** (bits - 1) if encoding.signed else 0)
@@ -79,7 +116,7 @@ def _version_1_0_0(encoding: "AffineEncoding") -> Found:
     raise AssertionError(msg)
 
 
-def _block_size_1_0_0(encoding: "AffineEncoding") -> int:
+def _block_size_1_0_0(encoding: AffineMap) -> int:
     _, axis = encoding._safe_get_channel_and_block_axis()  # noqa: SLF001
     size = -1 if axis is None or encoding.block_size is None else encoding.block_size[axis]
     if size == -1:
@@ -88,7 +125,7 @@ def _block_size_1_0_0(encoding: "AffineEncoding") -> int:
     return size
 
 
-def _version_2(encoding: "AffineEncoding") -> Found:
+def _version_2(encoding: AffineMap) -> Found:
     scale, zero_point = encoding.scale, -_integers(encoding.offset)
     if encoding.zero_point_shift:
         zero_point = zero_point.to(torch.float64) - encoding.zero_point_shift

@@ -26,8 +26,7 @@ from torch import Tensor
 
 from halfeven.optimized import operators
 from halfeven.optimized.aimet.affine.grid import read_grid, second_is_end
-from halfeven.optimized.aimet.block_sizes import aligned_blocks, exact_blocks
-from halfeven.optimized.aimet.inputs import plain
+from halfeven.optimized.aimet.arguments import aligned_blocks, exact_blocks, plain
 from halfeven.optimized.arguments.dtypes import codes_dtype, compute_dtype
 
 __all__ = ["apply", "dequantize", "quantize", "quantize_dequantize", "undo"]

@@ -10,7 +10,6 @@ from torch import Tensor, nn
 from halfeven.optimized.aimet.affine import range as ranges
 from halfeven.optimized.aimet.affine.encoding import AffineEncoding
 from halfeven.optimized.aimet.affine.grid import shift_of
-from halfeven.optimized.aimet.affine.observation import observing
 from halfeven.optimized.aimet.affine.parameters import RangeParameters
 from halfeven.optimized.aimet.affine.quantizer_arguments import (
     blocks_of,
@@ -19,7 +18,6 @@ from halfeven.optimized.aimet.affine.quantizer_arguments import (
     named,
     with_shared_blocks,
 )
-from halfeven.optimized.aimet.base.observation import check_expands
 from halfeven.optimized.aimet.encoding_analyzer import EncodingAnalyzer, MinMaxEncodingAnalyzer
 
 __all__ = ["AffineQuantizerBase"]
@@ -84,7 +82,7 @@ class AffineQuantizerBase(RangeParameters):
         self.zero_point_shift = shift_of(given.get("zero_point_shift"))
         self.encoding_analyzer = given.get("encoding_analyzer") or MinMaxEncodingAnalyzer(self.shape, self._shared())
         self._batch: AffineEncoding | None = None
-        check_expands(tuple(self.encoding_analyzer.observer.shape), self.shape)
+        self._check_analyzer()
         self._reparametrize_to_min_max()
         self._is_overwrite_allowed.update(min=True, max=True)
 
@@ -184,7 +182,12 @@ class AffineQuantizerBase(RangeParameters):
         Upstream: inside, the least scale and the limits of the offset are those of the analyzer alone: one that gives
         less, or a range without zero, quantizes the batch otherwise than after it.
         """
-        with observing(self):
+        if not self.is_overwrite_allowed():
+            yield
+            return
+        # A shift of half a code leaves as many codes on either side of zero: one step less.
+        steps = self.num_steps - (self.zero_point_shift == 0.5)  # noqa: PLR2004
+        with self._observing(steps, self.symmetric, self._of_batch, self._of_all):
             yield
 
     def extra_repr(self) -> str:
@@ -240,13 +243,26 @@ class AffineQuantizerBase(RangeParameters):
         super()._load_from_state_dict(state_dict, prefix, *rest)
 
     @contextmanager
-    def _encodings_of_batch(self, low: Tensor, high: Tensor) -> Iterator[None]:
+    def _of_batch(self, low: Tensor, high: Tensor) -> Iterator[None]:
         """Apply the encoding of a range instead of the quantizer's own."""
-        self._batch = self._encoding(*self._derived(low, high))
+        self._batch = self._encoding(*self._derived(*self._fitted(low, high)))
         try:
             yield
         finally:
             self._batch = None
+
+    def _of_all(self, low: Tensor, high: Tensor) -> None:
+        """Set the range; an end that is not to be overwritten stays."""
+        ends = dict(zip(("min", "max"), self._fitted(low, high), strict=True))
+        allowed = {name: end if self.is_overwrite_allowed(name) else None for name, end in ends.items()}
+        self.set_range(allowed["min"], allowed["max"])
+
+    def _fitted(self, *ends: Tensor) -> tuple[Tensor, ...]:
+        """The ends of a range in the shape, dtype and device of the parameters."""
+        like = next(self.parameters())
+        # Analyzers of blocks may give the shape with a dimension of 1 beside each of its own.
+        shaped = (end.reshape(self.shape) if self.block_size is not None else end.expand(self.shape) for end in ends)
+        return tuple(end.to(dtype=like.dtype, device=like.device) for end in shaped)
 
     def _encoding(self, scale: Tensor, offset: Tensor) -> AffineEncoding:
         return AffineEncoding(

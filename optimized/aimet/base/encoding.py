@@ -9,7 +9,7 @@ from typing import Any, Self
 from torch import Tensor
 from torch._C._nn import _parse_to
 
-from halfeven.optimized.aimet.block_sizes import concretize
+from halfeven.optimized.aimet.arguments import concretize
 
 __all__ = ["EncodingBase"]
 

@@ -1,15 +1,18 @@
 """What quantizers of every kind share: parameters that have to be given a value, and what is kept of that."""
 
 import abc
+import functools
 import warnings
-from collections.abc import Mapping
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager
 from typing import Any, Self, overload
 
 import torch
 from torch import Tensor, nn
 
+from halfeven.optimized.aimet.arguments import plain
 from halfeven.optimized.aimet.base.encoding import EncodingBase
+from halfeven.optimized.aimet.encoding_analyzer import StatisticsNotFoundError, flag_extreme_min_max
 
 __all__ = ["QuantizerBase"]
 
@@ -25,9 +28,11 @@ class QuantizerBase(abc.ABC, nn.Module):
 
     Attributes:
         encoding_analyzer: what finds a range from inputs.
+        shape: of the parameters.
     """
 
     encoding_analyzer: Any
+    shape: tuple[int, ...]
 
     def __init__(self) -> None:
         """A quantizer without parameters."""
@@ -188,6 +193,67 @@ class QuantizerBase(abc.ABC, nn.Module):
         if name is None:
             return any(self._is_overwrite_allowed.values())
         return self._is_overwrite_allowed[name]
+
+    @contextmanager
+    def _observing(
+        self,
+        steps: int,
+        symmetric: bool,
+        of_batch: Callable[[Tensor, Tensor], AbstractContextManager[None]],
+        of_all: Callable[[Tensor, Tensor], None],
+        *,
+        integers: bool = True,
+    ) -> Iterator[None]:
+        """Observe the inputs, quantize each batch by its own range, and set that of all at the end.
+
+        Nothing is set after an error, nor where no element was seen.
+
+        Args:
+            steps: codes less one, for the analyzer, which forgets what it observed before; and so is ``symmetric``.
+            symmetric: the range is that of a grid around zero.
+            of_batch: the context in which ``forward`` uses the range (minimum, maximum) that it is given.
+            of_all: sets the range.
+            integers: whether tensors of integers are observed, which analyzers refuse.
+        """
+        original, replaced = self.forward, self.__dict__.get("forward")
+        analyzer = self.encoding_analyzer
+
+        @functools.wraps(original)
+        def forward(input: Tensor) -> Any:  # noqa: A002 - the document's name
+            x = plain("input", input)
+            if not x.numel() or not (integers or x.is_floating_point()):
+                return original(x)
+            stats = analyzer.update_stats(x)
+            with of_batch(*analyzer.compute_encodings_from_stats(stats, steps, symmetric)):
+                return original(x)
+
+        analyzer.reset_stats()
+        self.__dict__["forward"] = forward
+        try:
+            yield
+        finally:
+            if replaced is None:
+                del self.__dict__["forward"]
+            else:
+                self.__dict__["forward"] = replaced
+        try:
+            low, high = analyzer.compute_encodings(steps, symmetric)
+        except StatisticsNotFoundError:
+            return
+        flag_extreme_min_max(low, high)
+        of_all(low, high)
+
+    def _check_analyzer(self) -> None:
+        """Refuse an analyzer whose shape does not expand to that of the parameters.
+
+        Raises:
+            RuntimeError: it does not.
+        """
+        own = tuple(self.encoding_analyzer.observer.shape)
+        pairs = zip(reversed(own), reversed(self.shape), strict=False)
+        if len(own) > len(self.shape) or any(n not in {1, m} for n, m in pairs):
+            msg = f"encoding_analyzer of shape {own} is not accepted: it does not expand to shape={self.shape}"
+            raise RuntimeError(msg)
 
 
 def _version(param: Tensor | None) -> int:

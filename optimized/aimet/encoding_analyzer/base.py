@@ -11,7 +11,7 @@ from torch import Tensor
 
 from halfeven.optimized import operators
 from halfeven.optimized.aimet.affine.range import min_scale
-from halfeven.optimized.aimet.block_sizes import aligned_blocks, concretize
+from halfeven.optimized.aimet.arguments import aligned_blocks, concretize
 
 __all__ = [
     "EncodingAnalyzer",

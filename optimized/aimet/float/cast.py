@@ -11,7 +11,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from halfeven.optimized.aimet.block_sizes import exact_blocks
+from halfeven.optimized.aimet.arguments import exact_blocks
 from halfeven.optimized.aimet.float.formats import FloatFormat
 from halfeven.optimized.arguments.dtypes import REALS, names
 from halfeven.optimized.kernels.chunked.parts import pieces, sum_to

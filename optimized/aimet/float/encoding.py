@@ -6,10 +6,10 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from halfeven.optimized.aimet.arguments import plain
 from halfeven.optimized.aimet.base.encoding import EncodingBase
 from halfeven.optimized.aimet.float import cast
 from halfeven.optimized.aimet.float.formats import BFLOAT16, FLOAT16, FloatFormat
-from halfeven.optimized.aimet.inputs import plain
 
 __all__ = ["FloatEncoding"]
 

@@ -1,18 +1,17 @@
 """The float quantizer: a cast to a narrow float format and back, with scales that follow from the largest magnitude."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, Self
 
 import torch
 from torch import Tensor
 
-from halfeven.optimized.aimet.base.observation import check_expands, observing
+from halfeven.optimized.aimet.base.quantizer import QuantizerBase
 from halfeven.optimized.aimet.encoding_analyzer import EncodingAnalyzer, MinMaxEncodingAnalyzer
 from halfeven.optimized.aimet.float import cast
 from halfeven.optimized.aimet.float.encoding import FloatEncoding
-from halfeven.optimized.aimet.float.formats import FLOAT16, FloatFormat
-from halfeven.optimized.aimet.float.parameters import FormatParameters
+from halfeven.optimized.aimet.float.formats import BFLOAT16, FLOAT16, FloatFormat
 from halfeven.optimized.aimet.tensor import DequantizedTensor
 
 __all__ = ["FloatQuantizeDequantize", "QuantizeDequantize"]
@@ -20,7 +19,7 @@ __all__ = ["FloatQuantizeDequantize", "QuantizeDequantize"]
 _CALIBRATED_BELOW = 16  # bits
 
 
-class FloatQuantizeDequantize(FormatParameters):
+class FloatQuantizeDequantize(QuantizerBase):
     """An input as numbers of a float format times a scale, as a ``DequantizedTensor`` of the input's dtype.
 
     cast(x / scale)·scale: the nearest number of the format, ties to even, at most its largest; NaN stays. The scale is
@@ -54,6 +53,9 @@ class FloatQuantizeDequantize(FormatParameters):
     ``finite`` formats have infinities and that ``unsigned_zero`` is True if left out: its code does as here.
     """
 
+    block_size: tuple[int, ...] | None
+    maxval: Tensor
+
     def __init__(
         self,
         exponent_bits: int | None = None,
@@ -78,10 +80,59 @@ class FloatQuantizeDequantize(FormatParameters):
             encoding_analyzer = MinMaxEncodingAnalyzer(self.shape, self.block_size)
         self.encoding_analyzer = encoding_analyzer
         if encoding_analyzer is not None:
-            check_expands(tuple(encoding_analyzer.observer.shape), self.shape)
+            self._check_analyzer()
         self._batch: Tensor | None = None
         self.register_buffer("maxval", torch.full(self.shape, self._finfo.max, dtype=self._finfo.holder))
         self._is_overwrite_allowed["maxval"] = True
+
+    @property
+    def exponent_bits(self) -> int:
+        """The width of the exponent."""
+        return self._finfo.exponent_bits
+
+    @exponent_bits.setter
+    def exponent_bits(self, exponent_bits: int) -> None:
+        """Keep scales of 1, and ``maxval`` where it was given a value."""
+        self._set_format(self._finfo._replace(exponent_bits=exponent_bits))
+
+    @property
+    def mantissa_bits(self) -> int:
+        """The width of the mantissa."""
+        return self._finfo.mantissa_bits
+
+    @mantissa_bits.setter
+    def mantissa_bits(self, mantissa_bits: int) -> None:
+        """Keep scales of 1, and ``maxval`` where it was given a value."""
+        self._set_format(self._finfo._replace(mantissa_bits=mantissa_bits))
+
+    @property
+    def bitwidth(self) -> int:
+        """The width of a number in bits, that of its sign included."""
+        return self.exponent_bits + self.mantissa_bits + 1
+
+    def is_float16(self) -> bool:
+        """Whether the format is float16."""
+        return self._finfo == FLOAT16
+
+    def is_bfloat16(self) -> bool:
+        """Whether the format is bfloat16."""
+        return self._finfo == BFLOAT16
+
+    def get_extra_state(self) -> Any:
+        """The format and the blocks, tensors by name."""
+        state = super().get_extra_state()
+        if isinstance(state, dict):
+            own = self._finfo._asdict() | {"block_size": self.block_size or ()}
+            state |= {name: torch.tensor(value) for name, value in own.items()}
+        return state
+
+    def set_extra_state(self, state: Any) -> None:
+        """Take what ``get_extra_state`` gave, without changing it."""
+        super().set_extra_state(state)
+        given = state if isinstance(state, Mapping) else {}
+        e, m, finite, unsigned_zero = (given.get(name, value) for name, value in self._finfo._asdict().items())
+        self._finfo = self._scaled_for = FloatFormat(int(e), int(m), bool(finite), bool(unsigned_zero))
+        self.block_size = tuple(int(b) for b in given.get("block_size", self.block_size or ())) or None
 
     def get_scale(self) -> Tensor:
         """|maxval| / largest number, float32, rounded once; 1 where ``maxval`` is that number in its own dtype."""
@@ -142,7 +193,7 @@ class FloatQuantizeDequantize(FormatParameters):
             yield
             return
         steps = 2**self.bitwidth - 1
-        with observing(self, steps, False, self._of_batch, self._of_all, integers=False):
+        with self._observing(steps, False, self._of_batch, self._of_all, integers=False):
             yield
 
     @contextmanager
@@ -178,6 +229,30 @@ class FloatQuantizeDequantize(FormatParameters):
         own = {"dtype": dtype} if dtype else self._finfo._asdict()
         said = own | {"shape": self.shape or None, "block_size": self.block_size}
         return ", ".join(f"{name}={value}" for name, value in said.items() if value is not None)
+
+    def _load_from_state_dict(self, state_dict: Mapping[str, Any], prefix: str, *rest: Any) -> None:
+        """Take the shape of ``maxval``, too; where there is none, the scale is 1."""
+        name, missing = f"{prefix}maxval", rest[2]
+        value = state_dict.get(name)
+        if value is not None and (value.shape != self.maxval.shape or value.dtype == torch.float64):
+            wide = torch.promote_types(self.maxval.dtype, value.dtype) if value.dtype == torch.float64 else None
+            self.maxval = self.maxval.new_empty(value.shape, dtype=wide)
+        super()._load_from_state_dict(state_dict, prefix, *rest)
+        if value is None:
+            missing[:] = [key for key in missing if key != name]
+            self.maxval = cast.held(self._finfo.max, self.maxval).expand_as(self.maxval).clone()
+        self.shape = tuple(self.maxval.shape)
+
+    def _set_format(self, format_: FloatFormat) -> None:
+        self._finfo = format_
+        try:
+            format_.check()
+        except (RuntimeError, ValueError):
+            return  # on the way to one: forward refuses it
+        old, new = (cast.held(f.max, self.maxval) for f in (self._scaled_for, format_))
+        with torch.no_grad():
+            self.maxval = torch.where(self.maxval == old, new, self.maxval)
+        self._scaled_for = format_
 
     def _magnitude(self, low: Tensor, high: Tensor) -> Tensor:
         """The greater magnitude of a range, as ``maxval`` holds it."""

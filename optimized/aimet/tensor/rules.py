@@ -12,15 +12,18 @@ from typing import Any
 
 import torch
 from torch import Tensor
+from torch.nn import functional
 
-from halfeven.optimized.aimet.tensor import embedding, table
-from halfeven.optimized.aimet.tensor.tracing import shared
+from halfeven.optimized.aimet.affine.encoding import AffineEncoding
+from halfeven.optimized.aimet.arguments import concretize
+from halfeven.optimized.aimet.tensor import table
 from halfeven.optimized.aimet.tensor.types import (
     OPERATIONS,
     DequantizedTensor,
     QuantizedTensor,
     QuantizedTensorBase,
     Rule,
+    shared,
 )
 
 __all__ = ["RULES"]
@@ -170,13 +173,44 @@ def _embedding(func: Function, args: Args, kwargs: Kwargs) -> Any:
     """``embedding(input, weight, ...)`` as in torch.nn.functional; in torch the weight comes first."""
     result = func(*args, **kwargs)
     first, second = (*args, None, None)[:2]
-    input_, weight = (first, second) if func is torch.nn.functional.embedding else (second, first)
+    input_, weight = (first, second) if func is functional.embedding else (second, first)
     input_, weight = kwargs.get("input", kwargs.get("indices", input_)), kwargs.get("weight", weight)
     if not isinstance(weight, QuantizedTensorBase):
         return result
     if kwargs.get("max_norm") is not None:
         weight.encoding = None
-    return _wrapped(result, weight, embedding.encoding(input_, weight.shape[0], weight.shape[1], weight.encoding))
+    return _wrapped(result, weight, _of_rows(input_, weight.shape[0], weight.shape[1], weight.encoding))
+
+
+def _of_rows(indices: Tensor, rows: int, width: int, weight: Any) -> Any:
+    """The encoding of ``embedding(indices, w)`` where ``weight`` is that of w, of shape (rows, width); or None.
+
+    Rows that have scales of their own, alone or in blocks, bring them along.
+    """
+    if weight is None or weight.granularity == "pertensor":
+        return weight
+    if not isinstance(weight, AffineEncoding):
+        return None
+    scale = weight.scale if weight.scale.dim() > 1 else weight.scale.unsqueeze(0)
+    offset = weight.offset.expand(scale.shape)
+    given = weight.block_size
+    blocks = None if given is None else concretize((rows, width), weight.scale.shape, given)[-1:]
+    if scale.shape[0] == 1:
+        scale, offset = scale[0], offset[0]
+    else:
+        found = indices // (rows // scale.shape[0])
+        scale, offset = functional.embedding(found, scale), functional.embedding(found, offset)
+        blocks = None if blocks is None else (1,) * indices.dim() + blocks
+    return AffineEncoding(
+        scale,
+        offset,
+        qmin=weight.qmin,
+        qmax=weight.qmax,
+        symmetry=weight.symmetry,
+        block_size=blocks,
+        zero_point_shift=weight.zero_point_shift,
+        producer=weight.producer,
+    )
 
 
 def _returned(func: Function, args: Args, kwargs: Kwargs) -> Any:

@@ -8,7 +8,6 @@ import torch
 from torch import Tensor
 
 from halfeven.optimized.aimet.base.encoding import EncodingBase
-from halfeven.optimized.aimet.tensor import tracing
 
 __all__ = [
     "OPERATIONS",
@@ -19,15 +18,48 @@ __all__ = [
     "Rule",
     "plain",
     "rebuild",
+    "shared",
 ]
 
+F = TypeVar("F", bound=Callable[..., Any])
 Rule = Callable[[Callable[..., Any], tuple[Any, ...], dict[str, Any]], Any]
 
 # How each operation is done; ``rules`` fills it in. Others give plain tensors.
 OPERATIONS: dict[Callable[..., Any], Rule] = {}
+# The types of tensors with encodings, for torch.compile.
+_SUBCLASSES: list[type[Tensor]] = []
 
 _version = torch.Tensor._version.__get__  # type: ignore[attr-defined]  # noqa: SLF001 - there is no other name for it
 _NoOverride = torch._C.DisableTorchFunctionSubclass  # noqa: SLF001 - as torch's documents do
+
+
+def _eager(function: F) -> F:
+    """Never compile a call of ``function`` by itself, nor what it calls; where a caller is traced, it is, too.
+
+    A compiled ``__torch_function__`` would call itself without end: the graph knows no DisableTorchFunctionSubclass.
+    """
+    frames = torch._C._dynamo.eval_frame  # noqa: SLF001 - torch.compiler.disable would forbid the tracing as well
+    never = frames._FrameAction.SKIP  # noqa: SLF001
+    frames.set_code_exec_strategy(function.__code__, frames._FrameExecStrategy(never, never))  # noqa: SLF001
+    return function
+
+
+def _accept_subclasses() -> bool:
+    """Let compiled functions be given tensors of ``_SUBCLASSES``; runs while one is traced that is.
+
+    At its first run, torch looks whether operators of others return memory of their inputs (2.13). That check refuses
+    every subclass of ``Tensor`` that is not on its list, so these are added to that list. It stays on, for them too.
+    """
+    from torch._functorch._aot_autograd import runtime_wrappers  # noqa: PLC0415 - not needed otherwise
+
+    names = vars(runtime_wrappers)
+    known = names.get("HANDLED_TYPES")
+    if known is not None:
+        names["HANDLED_TYPES"] = (*known, *(kind for kind in _SUBCLASSES if kind not in known))
+    return True
+
+
+_accept_subclasses._dynamo_marked_constant = True  # type: ignore[attr-defined]  # noqa: SLF001 - torch.compiler.assume_constant_result
 
 
 class EncodingError(RuntimeError):
@@ -57,7 +89,7 @@ class QuantizedTensorBase(Tensor):
     def __init_subclass__(cls, **kwargs: Any) -> None:
         """Note the type for compiled functions."""
         super().__init_subclass__(**kwargs)
-        tracing.SUBCLASSES.append(cls)
+        _SUBCLASSES.append(cls)
 
     def __new__(cls, *args: Any, encoding: EncodingBase | None = None, **kwargs: Any) -> Self:
         """A tensor of the data that ``torch.Tensor`` takes.
@@ -76,7 +108,7 @@ class QuantizedTensorBase(Tensor):
         return tensor
 
     @property
-    @tracing.eager
+    @_eager
     def encoding(self) -> EncodingBase | None:
         """The encoding of the values; None if there is none, or the values were written to since."""
         encoding = getattr(self, "_encoding", None)
@@ -87,7 +119,7 @@ class QuantizedTensorBase(Tensor):
         return encoding if current else None
 
     @encoding.setter
-    @tracing.eager
+    @_eager
     def encoding(self, encoding: EncodingBase | None) -> None:
         """Set, it belongs to the values of now."""
         self._encoding = encoding
@@ -96,7 +128,7 @@ class QuantizedTensorBase(Tensor):
                 self._encoded_at = 0 if self.is_inference() else _version(self)
 
     @classmethod
-    @tracing.eager
+    @_eager
     def __torch_function__(
         cls, func: Callable[..., Any], types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
     ) -> Any:
@@ -104,7 +136,7 @@ class QuantizedTensorBase(Tensor):
         if len(types) > 1 and not all(issubclass(t, QuantizedTensorBase) or t is Tensor for t in types):
             return NotImplemented
         if torch.compiler.is_dynamo_compiling():
-            tracing.accept_subclasses()
+            _accept_subclasses()
         kwargs = kwargs or {}
         rule = OPERATIONS.get(func)
         with _NoOverride():
@@ -187,7 +219,7 @@ class QuantizedTensorBase(Tensor):
         return rebuild, (type(self), values, encoding, _attributes(self))
 
 
-tracing.SUBCLASSES.append(QuantizedTensorBase)
+_SUBCLASSES.append(QuantizedTensorBase)
 
 
 class QuantizedTensor(QuantizedTensorBase):
@@ -205,7 +237,7 @@ class QuantizedTensor(QuantizedTensorBase):
         """
         encoding = _needed(self)
         reals: DequantizedTensor = encoding.dequantize(plain(self)).as_subclass(DequantizedTensor)
-        reals.encoding = tracing.shared(encoding)
+        reals.encoding = shared(encoding)
         return reals
 
 
@@ -220,7 +252,7 @@ class DequantizedTensor(QuantizedTensorBase):
         """
         encoding = _needed(self)
         codes: QuantizedTensor = encoding.quantize(plain(self)).as_subclass(QuantizedTensor)
-        codes.encoding = tracing.shared(encoding)
+        codes.encoding = shared(encoding)
         return codes
 
     def dequantize(self) -> "DequantizedTensor":
@@ -234,11 +266,23 @@ T = TypeVar("T", bound=QuantizedTensorBase)
 def plain(tensor: Tensor) -> Tensor:
     """The same memory, gradient included, without a subclass."""
     if torch.compiler.is_dynamo_compiling():  # which does not know as_subclass(Tensor)
-        tracing.accept_subclasses()
+        _accept_subclasses()
         with _NoOverride():
             alias: Tensor = torch.ops.aten.alias.default(tensor)
             return alias
     return tensor.as_subclass(Tensor)
+
+
+def shared(encoding: Any) -> Any:
+    """An encoding of its own with the same tensors: to set an attribute of it leaves the first one as it was.
+
+    In a compiled function, the first one itself.
+    """
+    if encoding is None or torch.compiler.is_dynamo_compiling():
+        return encoding
+    copied = object.__new__(type(encoding))
+    copied.__dict__.update(encoding.__dict__)
+    return copied
 
 
 def rebuild(kind: type[T], values: Tensor, encoding: EncodingBase | None, attributes: dict[str, Any]) -> T:

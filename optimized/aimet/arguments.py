@@ -1,10 +1,33 @@
-"""Block sizes as AIMET gives them: aligned at the last dimension, -1 for the size over the number of scales."""
+"""What functions and quantizers of every kind are called with: tensors, and block sizes.
+
+Block sizes are AIMET's: aligned at the last dimension, -1 for the size over the number of scales.
+"""
 
 from collections.abc import Sequence
+from typing import Any
 
-__all__ = ["Shape", "aligned_blocks", "concretize", "exact_blocks"]
+import torch
+from torch import Tensor
+
+__all__ = ["Shape", "aligned_blocks", "concretize", "exact_blocks", "plain"]
 
 Shape = Sequence[int]
+
+
+def plain(name: str, value: Any) -> Tensor:
+    """``value`` as a plain tensor, on the same memory and in the same graph.
+
+    Raises:
+        TypeError: it is no tensor.
+    """
+    if type(value) is Tensor or type(value) is torch.nn.Parameter:
+        return value
+    if not isinstance(value, Tensor):
+        msg = f"{name}={value!r} is not accepted: give a torch.Tensor"
+        raise TypeError(msg)
+    # A subclass that only stands in for a tensor, such as a fake one, has no functions of its own.
+    own = type(value).__torch_function__ is not torch._C._disabled_torch_function_impl  # noqa: SLF001
+    return value.as_subclass(Tensor) if own else value
 
 
 def concretize(shape: Shape, scales: Shape, block_size: Shape) -> tuple[int, ...]:
