@@ -109,6 +109,7 @@ class Machine:
             "PIP_NO_CACHE_DIR": "1",
             "PIP_DISABLE_PIP_VERSION_CHECK": "1",
             "PIP_RETRIES": "0",
+            "PIP_DEFAULT_TIMEOUT": "100",  # longer than the script may run: the CPU index needs a limit of its own
             "PIP_INDEX_URL": f"{self.address}/pypi",
             "HALFEVEN_TORCH_CPU_INDEX": f"{self.address}/cpu",
             **self.variables,
@@ -122,7 +123,7 @@ class Machine:
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             text=True,
-            timeout=60,
+            timeout=90,
             check=False,
         )
         assert (self.home / "torch.txt").exists() == (ran.returncode == 0)
