@@ -6,7 +6,6 @@ import shlex
 import sys
 from collections.abc import Iterable, Sequence
 from importlib import metadata
-from importlib.resources import files
 from itertools import takewhile
 from pathlib import Path
 
@@ -46,7 +45,7 @@ def _parser() -> argparse.ArgumentParser:
     run.add_argument("backends", nargs="*", metavar="BACKEND", help="names, groups or pkg.mod:attr (default: default)")
     run.add_argument("--profile", help="hold every backend to this profile instead of its own claim")
     run.add_argument("--tier", default="quick", help="quick (default) or standard")
-    run.add_argument("-n", dest="workers", default="auto", help="processes (default: one per core; 0: this one)")
+    run.add_argument("-n", dest="workers", default="auto", help="processes (default: one per core; 0: no workers)")
     run.add_argument("--out", type=Path, default=Path("halfeven-report"), help="folder (default: halfeven-report)")
     run.add_argument("--seed", type=int, default=0, help="seed of what is drawn (default: 0)")
     run.add_argument(
@@ -66,31 +65,30 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _run(options: argparse.Namespace, extra: list[str], given: list[str]) -> int:
+    from halfeven.conformance import runner
     from halfeven.conformance.trial import TIERS
+    from halfeven.reference.profiles import PROFILES
 
     _among("tier", options.tier, TIERS)
     if options.workers != "auto" and not options.workers.isdigit():
         return _usage(f"-n {options.workers} is not accepted: give a number of processes, or auto")
     if options.resume:
         given = _taken_up(options, given)
-    backends = options.backends or ["default"]
-    _check_backends(backends, options.profile)
-    import pytest
-
-    out: Path = options.out
-    command = ["-c", str(files("halfeven.conformance") / "run.ini"), f"--rootdir={Path.cwd()}"]
-    command += ["-p", "no:cacheprovider", "-q", "--no-header", "--tb=no", "-rN", "--halfeven-only"]
-    command += [f"--halfeven-backend={b}" for b in backends]
-    command += [f"--halfeven-tier={options.tier}", f"--halfeven-seed={options.seed}", f"--halfeven-out={out}"]
-    command += [f"--halfeven-profile={options.profile}"] if options.profile else []
-    command += [f"--halfeven-item={item}" for item in options.item]
-    command += ["--halfeven-resume"] if options.resume else []
-    command += [f"--halfeven-command={shlex.join(['halfeven', *given])}"]
-    command += ["-n", options.workers] if options.workers != "0" else []
-    status = int(pytest.main([*command, *extra]))
-    if status == pytest.ExitCode.USAGE_ERROR:
-        return USAGE
-    return _verdict(out, given, options.item)
+    if options.profile is not None:
+        _among("profile", options.profile, PROFILES)
+    request = runner.Request(
+        backends=options.backends or ["default"],
+        profile=options.profile,
+        tier=options.tier,
+        seed=options.seed,
+        out=options.out,
+        workers=options.workers,
+        items=options.item,
+        resume=options.resume,
+        given=given,
+        extra=extra,
+    )
+    return runner.run(request)
 
 
 def _taken_up(options: argparse.Namespace, given: list[str]) -> list[str]:
@@ -109,37 +107,6 @@ def _taken_up(options: argparse.Namespace, given: list[str]) -> list[str]:
             raise ValueError(msg)
         setattr(options, name, had)
     return begun[1:]
-
-
-def _verdict(out: Path, given: list[str], items: list[str]) -> int:
-    from halfeven.conformance.report import codec
-    from halfeven.conformance.suite import says_something
-
-    report = codec.read_json(out / "report.json")
-    if unknown := sorted(set(items) - {f"{r.backend}::{r.id}" for r in report.results}):
-        return _usage(f"--item={unknown[0]!r} is not accepted: no item of this run has that name, or it did not finish")
-    if not report.ran:
-        return _usage("nothing ran, so nothing is known to conform; the report says why")
-    if not report.complete:
-        done = len(report.results)
-        rest = [w for w in given if w != "--resume"]
-        again = shlex.join(["halfeven", *rest[:1], "--resume", *rest[1:]])
-        return _usage(f"the run is incomplete: {done} of {report.expected} finished; this takes it up: {again}")
-    if report.conforms and not says_something(report.results):
-        return _usage("no documented requirement was tried, so nothing is known to conform; the report says why")
-    return CONFORMS if report.conforms else DIFFERS
-
-
-def _check_backends(backends: list[str], profile: str | None) -> None:
-    """What is named wrongly is said before anything starts; a library is imported only by the processes that run."""
-    from halfeven.conformance.backends import registry
-    from halfeven.reference.profiles import PROFILES
-
-    if profile is not None:
-        _among("profile", profile, PROFILES)
-    for spec in backends:
-        if spec not in registry.REGISTRY and spec not in registry.GROUPS:
-            registry.resolve(spec, profile)
 
 
 def _list(options: argparse.Namespace) -> int:

@@ -6,15 +6,19 @@ from typing import Any
 
 import pytest
 
+from halfeven.conformance.backends.protocol import Backend
 from halfeven.conformance.plan import Item
 from halfeven.conformance.report.model import CONFORMING
 from halfeven.conformance.run import run
 from halfeven.conformance.suite import failure
 
-__all__ = ["SELECTED", "PlannedItem"]
+__all__ = ["PlannedItem", "record"]
 
-SELECTED = pytest.StashKey[int]()
-"""How many items -k and its like have left, which is what the report promises."""
+
+def record(backend: Backend) -> dict[str, Any]:
+    """A backend as plain data, before it has run: all of its ``BackendRecord`` but the path."""
+    said = {key: getattr(backend, key) for key in ("name", "profile", "library", "version", "device")}
+    return said | {key: list(getattr(backend, key)) for key in ("operations", "dtypes", "granularities")}
 
 
 class PlannedItem(pytest.Item):
@@ -27,20 +31,15 @@ class PlannedItem(pytest.Item):
 
     def runtest(self) -> None:
         """Carry the item out; what it came to is sent with pytest's report."""
-        total = self.config.stash[SELECTED]
         if self.planned is None:
-            self.sent = {"absent": self.name, "reason": self.reason, "total": total}
+            self.sent = {"absent": self.name, "reason": self.reason}
             pytest.skip(self.reason)
         result = run(self.planned)
         b = self.planned.backend
-        record = {key: getattr(b, key) for key in ("name", "profile", "library", "version", "device")}
-        record |= {key: list(getattr(b, key)) for key in ("operations", "dtypes", "granularities")}
-        record["path"] = b.path()
         self.sent = {
             "result": asdict(result),
-            "backend": record,
+            "backend": record(b) | {"path": b.path()},
             "waivers": dict(b.waivers),
-            "total": total,
         }
         if result.outcome == "not run":
             pytest.skip(result.detail)

@@ -1,7 +1,7 @@
 """The suite's part of a pytest session: the plan becomes items, results come back, journal and report are written."""
 
 import shlex
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import asdict
 from datetime import UTC, datetime
 from pathlib import Path
@@ -11,13 +11,14 @@ import pytest
 
 from halfeven.conformance.backends.registry import GROUPS, NotInstalled, resolve
 from halfeven.conformance.environment import environment
-from halfeven.conformance.items import SELECTED, PlannedItem
+from halfeven.conformance.items import PlannedItem, record
 from halfeven.conformance.plan import Item, plan
-from halfeven.conformance.report import codec, markdown
+from halfeven.conformance.report import codec, folder
 from halfeven.conformance.report.model import BackendRecord, Report, Result, Witness
 from halfeven.conformance.report.summary import to_text
 from halfeven.conformance.requirements import requirements
 from halfeven.conformance.suite import unused_waivers
+from halfeven.reference.profiles import PROFILES
 
 __all__ = ["Session"]
 
@@ -34,40 +35,46 @@ class Session:
         self.backends: dict[str, dict[str, Any]] = {}
         self.absent: dict[str, str] = {}
         self.waivers: dict[str, dict[str, int]] = {}
-        self.expected = 0
-        config.stash[SELECTED] = 0
+        self.planned: set[str] | None = None  # the names of the items; None until they are known
+        self.promised = 0  # how many an interrupted run had planned
         self.interrupted = False
         self.started = datetime.now(UTC).isoformat(timespec="seconds")
-        self.done: set[tuple[str, str]] = set()
+        self.done: set[str] = set()
         self.command = config.getoption("halfeven_command") or shlex.join(["pytest", *config.invocation_params.args])
         out = config.getoption("halfeven_out")
-        self.out = Path(out) if out else None
-        if self.out is not None:
+        self.out = Path.cwd() / out if out else None  # whatever folder a backend changes to
+        if self.worker:
+            self.done = set(config.workerinput[_KEY])  # type: ignore[attr-defined] - what xdist adds
+        elif self.out is not None:
             self._open(self.out)
 
     def _open(self, out: Path) -> None:
         """Begin the journal, or take up an interrupted one."""
-        journal = out / "journal.jsonl"
-        if self.config.getoption("halfeven_resume"):
-            if not (out / "report.json").exists():
-                msg = f"--resume: {out} has no report.json of an earlier run; leave --resume out, or give its --out"
-                raise pytest.UsageError(msg)
-            earlier = codec.read_json(out / "report.json")
-            options = {key: self.config.getoption(f"halfeven_{key}") for key in ("tier", "seed")}
-            if (earlier.tier, earlier.seed) != (options["tier"], options["seed"]):
-                msg = f"--resume: {out} was begun with tier {earlier.tier} and seed {earlier.seed}; give the same"
-                raise pytest.UsageError(msg)
-            kept = codec.read_journal(journal) if journal.exists() else []
-            self.done = {(r.backend, r.id) for r in kept}
-            self.command, self.expected = earlier.command, 0 if earlier.complete else earlier.expected
-            if not self.worker:
-                self.results = [asdict(r) for r in kept]
-                self.backends = {r.backend: {"name": r.backend, "profile": r.profile} for r in kept}
-                self.backends |= {b.name: asdict(b) for b in earlier.backends}
-        elif not self.worker:
+        journal = out / folder.JOURNAL
+        if not self.config.getoption("halfeven_resume"):
             out.mkdir(parents=True, exist_ok=True)
             journal.unlink(missing_ok=True)
             self._write(complete=False)
+            return
+        if not (out / folder.REPORT).exists():
+            msg = f"--resume: {out} has no report.json of an earlier run; leave --resume out, or give its --out"
+            raise pytest.UsageError(msg)
+        earlier = codec.read_json(out / folder.REPORT)
+        options = {key: self.config.getoption(f"halfeven_{key}") for key in ("tier", "seed")}
+        if (earlier.tier, earlier.seed) != (options["tier"], options["seed"]):
+            msg = f"--resume: {out} was begun with tier {earlier.tier} and seed {earlier.seed}; give the same"
+            raise pytest.UsageError(msg)
+        kept = codec.read_journal(journal) if journal.exists() else []
+        self.done = {f"{r.backend}::{r.id}" for r in kept}
+        self.command, self.promised = earlier.command, 0 if earlier.complete else earlier.expected
+        self.results = [asdict(r) for r in kept]
+        self.backends = {r.backend: {"name": r.backend, "profile": r.profile} for r in kept}
+        self.backends |= {b.name: asdict(b) for b in earlier.backends}
+
+    @pytest.hookimpl(optionalhook=True)
+    def pytest_configure_node(self, node: Any) -> None:
+        """Tell a worker what is done: one that replaces another must plan the same, though more is journaled then."""
+        node.workerinput[_KEY] = sorted(self.done)
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_ignore_collect(self) -> bool | None:
@@ -84,16 +91,32 @@ class Session:
         self._check_resumed({name.split("::")[0] for name, *_ in planned})
         for name, item, reason in planned:
             chosen = not wanted or name in wanted
-            if chosen and (item is None or (item.backend.name, item.id) not in self.done):
+            if chosen and name not in self.done:
                 items.append(PlannedItem.from_parent(session, name=name, nodeid=name, planned=item, reason=reason))
 
     def pytest_collection_finish(self, session: pytest.Session) -> None:
-        """Count what -k and its like have left, which is what the report promises, beside what it has promised."""
-        chosen = sum(isinstance(item, PlannedItem) for item in session.items)
-        self.config.stash[SELECTED] = max(chosen + len(self.done), self.expected)
+        """Promise what -k and its like have left."""
+        items = [item for item in session.items if isinstance(item, PlannedItem)]
+        for item in items:
+            if item.planned is not None:
+                self.backends.setdefault(item.planned.backend.name, record(item.planned.backend))
+        self._promise(item.nodeid for item in items)
+
+    @pytest.hookimpl(optionalhook=True)
+    def pytest_xdist_node_collection_finished(self, ids: list[str]) -> None:
+        """Promise what a worker is about to run: the controlling process collects nothing itself."""
+        if self.planned is None:
+            only = self.config.getoption("halfeven_only")
+            self._promise(name for name in ids if only or _is_planned(name))
+
+    def _promise(self, names: Iterable[str]) -> None:
+        """Write down how much is planned before the first check, so that what never comes back is missed."""
+        self.planned = {*names, *self.done}
+        if not self.worker:
+            self._write(complete=False)
 
     def _check_resumed(self, planned: set[str]) -> None:
-        if left := sorted({backend for backend, _ in self.done} - planned):
+        if left := sorted({name.partition("::")[0] for name in self.done} - planned):
             msg = f"--resume: {self.out} holds results of {', '.join(left)}: name what that run named, or another --out"
             raise pytest.UsageError(msg)
 
@@ -128,7 +151,6 @@ class Session:
         sent = getattr(report, _KEY, None)
         if not sent:
             return
-        self.expected = sent["total"]
         if "absent" in sent:
             self.absent[sent["absent"]] = sent["reason"]
         else:
@@ -170,7 +192,7 @@ class Session:
             "path": backend.get("path") or previous.get("path", ""),
         }
         if self.out is not None:
-            codec.append(self.out / "journal.jsonl", _result(result))
+            codec.append(self.out / folder.JOURNAL, _result(result))
 
     def pytest_keyboard_interrupt(self) -> None:
         """Remember that the run did not finish."""
@@ -179,7 +201,9 @@ class Session:
     @property
     def _complete(self) -> bool:
         """Whether everything that was planned has come to a result."""
-        return not self.interrupted and len(self.results) + len(self.absent) >= self.expected
+        have = {f"{r['backend']}::{r['id']}" for r in self.results} | self.absent.keys()
+        whole = self.planned is not None and self.planned <= have and len(have) >= self.promised
+        return whole and not self.interrupted
 
     def pytest_sessionfinish(self) -> None:
         """Write the report, complete or not."""
@@ -192,7 +216,8 @@ class Session:
         terminalreporter.section("halfeven")
         terminalreporter.write_line(to_text(report))
         if self.out is not None:
-            terminalreporter.write_line(f"\nreport: {self.out / 'report.md'} (data: report.json)")
+            out = self.config.getoption("halfeven_out")
+            terminalreporter.write_line(f"\nreport: {Path(out) / 'report.md'} (data: report.json)")
 
     def _report(self, *, complete: bool) -> Report:
         option = self.config.getoption
@@ -206,7 +231,7 @@ class Session:
             environment=environment(len(getattr(self.config.option, "tx", None) or [])),
             backends=tuple(BackendRecord(**{**defaults, **_tuples(b)}) for _, b in sorted(self.backends.items())),
             results=tuple(sorted(results, key=lambda r: (r.backend, r.id))),
-            expected=max(self.expected, len(results)),
+            expected=max(len(self.planned or ()), self.promised, len(results)),
             complete=complete,
             not_run=tuple({"backend": name, "reason": reason} for name, reason in sorted(self.absent.items())),
             created=self.started,
@@ -217,15 +242,16 @@ class Session:
         return [w for name, profile, given in records for w in unused_waivers(name, profile, given, results)]
 
     def _write(self, *, complete: bool) -> None:
-        if self.out is None:
-            return
-        report = self._report(complete=complete)
-        codec.write_json(report, self.out / "report.json")
-        (self.out / "report.md").write_text(markdown.to_markdown(report), encoding="utf-8")
+        if self.out is not None:
+            folder.write(self._report(complete=complete), self.out)
+
+
+def _is_planned(name: str) -> bool:
+    """Whether an item among one's own tests is the suite's: ``backend::profile/...``, or a backend's name alone."""
+    return "::" not in name or name.partition("::")[2].partition("/")[0] in PROFILES
 
 
 def _result(data: dict[str, Any]) -> Result:
-
     shown = data.get("witness")
     return Result(**{**data, "witness": Witness(**shown) if isinstance(shown, dict) else shown})
 

@@ -36,7 +36,7 @@ ALLOWED = {
     "plugin": {"pytest", "halfeven.conformance.session"},
 }
 # Inside conformance: plan -> trial -> run -> report, and the checks on top of a trial. What must not look upwards.
-_UPPER = ("checks", "plan", "run", "suite", "items", "session", "cli")
+_UPPER = ("checks", "plan", "run", "suite", "items", "session", "runner", "cli")
 UPWARDS = {
     **dict.fromkeys(("configuration.py", "arrays.py", "compare.py", "inputs"), (*_UPPER, "trial", "call", "backends")),
     "backends": (*_UPPER, "trial", "call", "requirements", "report", "explain", "witness"),
@@ -52,7 +52,8 @@ UPWARDS = {
     "checks": ("plan", "run", "suite", "session", "cli", "report", "mutants"),
     "plan.py": ("run", "suite", "cli", "report"),
     "run.py": ("suite", "cli"),
-    "suite.py": ("items", "session", "cli"),
+    "suite.py": ("items", "session", "runner", "cli"),
+    "child.py": (*_UPPER, "trial", "call", "backends", "report"),
 }
 # Inside optimized, the lowest first: no module imports what stands in a layer above its own. The longest name counts.
 LAYERS = (

@@ -2,12 +2,13 @@
 
 import difflib
 import importlib
+import inspect
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from importlib import metadata
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from halfeven.conformance.backends.common import installed
 from halfeven.conformance.backends.functions import functions
@@ -22,6 +23,7 @@ __all__ = [
     "NotInstalled",
     "UnknownBackend",
     "describe",
+    "is_own",
     "names",
     "resolve",
 ]
@@ -207,6 +209,11 @@ def describe() -> list[dict[str, str]]:
     return rows
 
 
+def is_own(spec: str) -> bool:
+    """Whether ``spec`` names code that is not this project's: ``pkg.mod:attr`` or an entry point."""
+    return spec not in REGISTRY and spec not in GROUPS and (":" in spec or spec in _entry_points())
+
+
 def resolve(spec: str, profile: str | None = None) -> list[Backend]:
     """The backends that ``spec`` names: a registered name, a group, an entry point, or ``pkg.mod:attr``.
 
@@ -227,9 +234,10 @@ def resolve(spec: str, profile: str | None = None) -> list[Backend]:
     if spec in GROUPS:
         return [_registered(name, profile) for name in GROUPS[spec]]
     if (point := _entry_points().get(spec)) is not None:
-        return [adapt(_attempt(point.load, f"entry point {spec!r} ({point.value})"), profile=profile)]
+        loaded = _attempt(point.load, f"entry point {spec!r} ({point.value}) does not import")
+        return [_adapted(loaded, spec, profile)]
     if ":" in spec:
-        return [adapt(_import(spec), profile=profile)]
+        return [_adapted(_import(spec), spec, profile)]
     msg = f"backend={spec!r} is not known{_nearest(spec, [*names(), *GROUPS])}; or give pkg.mod:attr"
     raise UnknownBackend(msg)
 
@@ -255,7 +263,9 @@ def _import(spec: str) -> Any:
     module_name, _, attribute = spec.partition(":")
     if (here := str(Path.cwd())) not in sys.path:
         sys.path.insert(0, here)
-    found = _attempt(lambda: importlib.import_module(module_name), f"module {module_name!r} of backend {spec!r}")
+    found = _attempt(
+        lambda: importlib.import_module(module_name), f"module {module_name!r} of backend {spec!r} does not import"
+    )
     for part in attribute.split("."):
         if not hasattr(found, part):
             msg = f"backend={spec!r} has no {part!r} in {module_name!r}{_nearest(part, _public(found))}"
@@ -264,12 +274,20 @@ def _import(spec: str) -> Any:
     return found
 
 
-def _attempt(load: Callable[[], Any], what: str) -> Any:
-    """A user's module may raise anything while it is imported; the cause stays attached."""
+def _adapted(source: Any, spec: str, profile: str | None) -> Backend:
+    made = _attempt(source, f"the constructor of backend {spec!r} fails") if inspect.isclass(source) else source
+    own = (TypeError, ValueError)  # what adapt itself says, with the value and what is accepted
+    return cast("Backend", _attempt(lambda: adapt(made, profile=profile), f"backend {spec!r} cannot be used", own))
+
+
+def _attempt(load: Callable[[], Any], what: str, own: tuple[type[Exception], ...] = ()) -> Any:
+    """A user's module may raise anything, SystemExit too, which would end the run; the cause stays attached."""
     try:
         return load()
-    except Exception as error:
-        msg = f"{what} does not import: {type(error).__name__}: {error}"
+    except own:
+        raise
+    except BaseException as error:
+        msg = f"{what}: {' '.join(f'{type(error).__name__}: {error}'.split()).removesuffix(':')}"
         raise UnknownBackend(msg) from error
 
 

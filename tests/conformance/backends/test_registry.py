@@ -153,6 +153,28 @@ def test_which_part_of_a_module_and_attribute_failed(user_module: str, spec: str
         resolve(spec.format(user_module))
 
 
+@pytest.mark.parametrize(
+    ("source", "message"),
+    [
+        ("raise SystemExit(0)", r"module '.*' of backend '.*' does not import: SystemExit: 0$"),
+        ("raise KeyboardInterrupt", r"module '.*' of backend '.*' does not import: KeyboardInterrupt$"),
+        ("raise OSError('a\\nb')", r"module '.*' of backend '.*' does not import: OSError: a b$"),
+        ("class B:\n def __init__(self): raise SystemExit(7)", r"the constructor of .* fails: SystemExit: 7$"),
+        ("class B:\n def __init__(self): raise ValueError('no')", r"the constructor of .* fails: ValueError: no$"),
+        ("class B:\n @property\n def profile(self): 1 / 0", r"backend '.*' cannot be used: ZeroDivisionError: "),
+    ],
+)
+def test_whatever_a_module_or_constructor_raises_is_one_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, source: str, message: str
+) -> None:
+    name = f"raising_{tmp_path.name}".replace("-", "_")
+    (tmp_path / f"{name}.py").write_text(source)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    with pytest.raises(UnknownBackend, match=message) as caught:
+        resolve(f"{name}:B")
+    assert "\n" not in str(caught.value)
+
+
 def test_an_object_that_is_no_backend_is_a_type_error(user_module: str) -> None:
     with pytest.raises(TypeError, match="give a function, or a class"):
         resolve(f"{user_module}:NUMBER", profile="onnx")

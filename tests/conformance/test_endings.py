@@ -1,0 +1,169 @@
+"""Backends that end the process they run in: no status of a run may pass for a verdict that nobody reached."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from halfeven.conformance.child import Ending
+from halfeven.conformance.report import codec
+
+COMMAND = [sys.executable, "-c", "import sys; from halfeven.conformance.cli import main; sys.exit(main())"]
+GOOD = """
+import os, signal, sys, time, torch
+
+
+class Good:
+    profile = "onnx"
+    calls = 0
+
+    def quantize(self, x, scale, zero_point, *, qmin, qmax):
+        Good.calls += 1
+        if Good.calls > self.after and os.environ.get("BROKEN") == "1":
+            self.end()
+        return torch.clamp(torch.round(x / scale) + zero_point, qmin, qmax).to(torch.int32)
+
+
+class Exits(Good):
+    after = 40
+
+    def end(self):
+        os._exit(0)
+
+
+class Dies(Exits):
+    def end(self):
+        os.kill(os.getpid(), signal.SIGKILL)
+
+
+class Always(Exits):
+    after = 0
+
+    def end(self):
+        os._exit(1)
+
+
+class Hangs(Exits):
+    def end(self):
+        time.sleep(1000)
+"""
+ENDED = "the process ended early (exit status 0) while backend 'mine:B' was imported and constructed"
+AT_IMPORT = "import os, sys\n{}\n"
+IN_CONSTRUCTOR = "import os, sys\nclass B:\n    def __init__(self):\n        {}\n"
+
+
+def halfeven(folder: Path, *arguments: str, broken: bool = True) -> subprocess.CompletedProcess[str]:
+    environment = os.environ | {"BROKEN": str(int(broken))}
+    return subprocess.run(
+        [*COMMAND, *arguments], cwd=folder, capture_output=True, text=True, timeout=300, check=False, env=environment
+    )
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    (tmp_path / "good.py").write_text(GOOD)
+    return tmp_path
+
+
+@pytest.mark.parametrize(
+    ("source", "said", "workers"),
+    [
+        (AT_IMPORT.format("os._exit(0)"), ENDED, "0"),
+        (IN_CONSTRUCTOR.format("os._exit(0)"), ENDED, "2"),
+        (AT_IMPORT.format("sys.exit(0)"), "module 'mine' of backend 'mine:B' does not import: SystemExit: 0", "2"),
+        (IN_CONSTRUCTOR.format("sys.exit(5)"), "the constructor of backend 'mine:B' fails: SystemExit: 5", "0"),
+    ],
+)
+def test_what_ends_the_process_before_the_run_is_told_in_one_line(
+    folder: Path, source: str, said: str, workers: str
+) -> None:
+    (folder / "mine.py").write_text(source)
+    ran = halfeven(folder, "run", "good:Exits", "mine:B", "-n", workers, "--out", "out")
+    assert ran.returncode == 2
+    assert ran.stderr.splitlines() == [f"halfeven: {said}"]
+    assert not (folder / "out").exists()
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [("Exits", "the process ended early (exit status 0)"), ("Dies", "the process died (signal 9, SIGKILL)")],
+)
+def test_a_process_that_ends_during_a_check_leaves_what_was_finished(folder: Path, name: str, said: str) -> None:
+    """Without workers, so that it is pytest's own process that ends."""
+    some = ("--", "-k", "smoke or nearest or nan")
+    ran = halfeven(folder, "run", f"good:{name}", "-n", "0", "--out", "out", *some)
+    assert ran.returncode == 2
+    report = codec.read_json(folder / "out/report.json")
+    assert not report.complete
+    assert 0 < len(report.results) < report.expected
+    assert f"{len(report.results)} of {report.expected} checks finished; {said} in {name}::onnx/quantize/" in ran.stderr
+    assert f"halfeven run --resume good:{name} -n 0" in ran.stderr
+    first = (folder / "out/report.md").read_text().splitlines()[0]
+    assert first == f"**Incomplete: {len(report.results)} of {report.expected} checks finished.**"
+    assert report.backends[0].dtypes == ("float32",), "what is known of the backend outlives it too"
+
+    again = halfeven(folder, "run", "--resume", "-n", "0", "--out", "out", *some, broken=False)
+    assert again.returncode == 0, again.stdout + again.stderr
+    whole = codec.read_json(folder / "out/report.json")
+    assert whole.complete
+    assert len(whole.results) == whole.expected == report.expected
+
+
+def test_workers_that_keep_dying_are_counted_against_the_plan(folder: Path) -> None:
+    some = ("--", "-k", "nan or huge or zero-sign")
+    ran = halfeven(folder, "run", "good:Always", "-n", "1", "--out", "out", *some, "--max-worker-restart=1")
+    assert ran.returncode == 2
+    report = codec.read_json(folder / "out/report.json")
+    assert (report.complete, len(report.results)) == (False, 2)
+    assert f"2 of {report.expected} checks finished" in ran.stderr
+
+    # Each worker that dies is replaced, by one that must plan what the others did although more is journaled by then.
+    again = halfeven(folder, "run", "--resume", "-n", "1", "--out", "out", *some)
+    assert again.returncode == 1, again.stdout + again.stderr
+    whole = codec.read_json(folder / "out/report.json")
+    assert whole.complete
+    assert len(whole.results) == whole.expected == report.expected > 4
+    assert {r.outcome for r in whole.results} == {"crashed"}
+
+
+@pytest.mark.parametrize("how", [signal.SIGTERM, signal.SIGKILL])
+def test_a_run_that_is_told_to_stop_leaves_a_report(folder: Path, how: signal.Signals) -> None:
+    arguments = ["run", "good:Hangs", "-n", "0", "--out", "out"]
+    journal, page = folder / "out/journal.jsonl", folder / "out/report.md"
+    deadline = time.monotonic() + 120
+    with subprocess.Popen(
+        [*COMMAND, *arguments],
+        cwd=folder,
+        stderr=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        env=os.environ | {"BROKEN": "1"},
+    ) as process:
+        while not (journal.exists() and journal.read_bytes().count(b"\n") >= 2):
+            assert time.monotonic() < deadline
+            time.sleep(0.05)
+        process.send_signal(how)
+        _, said = process.communicate(timeout=60)
+    if how is signal.SIGKILL:  # the process that runs pytest notices
+        while "0 of" in page.read_text().splitlines()[0]:
+            assert time.monotonic() < deadline
+            time.sleep(0.05)
+    else:
+        assert process.returncode == 2
+        assert b"the run is incomplete: 2 of" in said
+    assert page.read_text().startswith("**Incomplete: 2 of")
+
+
+@pytest.mark.parametrize(
+    ("status", "said"),
+    [
+        (0, "the process ended early (exit status 0)"),
+        (-signal.SIGSEGV, "the process died (signal 11, SIGSEGV)"),
+        (-40, "the process died (signal 40)"),
+    ],
+)
+def test_how_a_process_ended(status: int, said: str) -> None:
+    assert Ending((), None, status).words == said
