@@ -14,7 +14,7 @@ from halfeven.conformance.configuration import DTYPES, Case
 from halfeven.reference import Grid
 from halfeven.reference import model as evaluation
 from halfeven.reference.blocks import per_element
-from halfeven.reference.model import EvaluationModel, changes
+from halfeven.reference.model import DOES, EvaluationModel, changes
 from halfeven.reference.profiles import PROFILES, Profile
 
 Array = npt.NDArray[Any]
@@ -23,8 +23,6 @@ __all__ = ["Answer", "Explanation", "evaluation_of", "explain", "flat", "in_word
 
 _FIELDS_AWAY = 2
 _SAMPLE = 128
-# Not searched: NaN has a check of its own.
-_FIXED = frozenset({"nan"})
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,7 +38,7 @@ class Explanation:
     """What reproduces every answer.
 
     Attributes:
-        words: the fewest changes to the claimed model, ``field: claimed → found``.
+        words: the fewest changes to the claimed model, each as what is done where the document does what.
         profile: the name of the profile that computes so, if one does.
     """
 
@@ -61,15 +59,22 @@ def explain(profile: Profile, answers: Sequence[Answer], failing: Sequence[Answe
     if fits(profile.model):  # the transcription is finer than its model here: no change of the model explains anything
         return None
     name, named = next(((n, m) for n, m in _named(profile) if fits(m)), ("", None))
-    if named is not None and _system(name) == _system(profile.name):
-        return Explanation(in_words(claimed, named), name)
+    on_nan = np.concatenate([np.isnan(s.case.x.astype(np.float64)) for s in samples])
+    only_nan = bool(on_nan.size and on_nan.all())
+    if named is not None:
+        # Of a release's choices only those are named that make the difference; where NaN alone differs, its code first.
+        first = "nan" if only_nan else ""
+        return Explanation(in_words(claimed, next(m for m in _between(claimed, named, first) if fits(m))), name)
     for words, taken in _MISREAD.items():
-        if named is None and fits(claimed, taken):
+        if fits(claimed, taken):
             return Explanation(words)
-    # A profile found bounds the search: what is wanted is the fewest fields that make the difference.
-    away = min(_FIELDS_AWAY, len(changes(claimed, named))) if named else _FIELDS_AWAY
-    nearest = next((m for m in _near(claimed, away) if fits(m)), named)
-    return None if nearest is None else Explanation(in_words(claimed, nearest), name)
+    searched = {f.name for f in fields(claimed)}
+    if only_nan:  # other fields reproduce it by accident: no arithmetic was seen
+        searched = {"nan"}
+    elif not on_nan.any():
+        searched -= {"nan"}
+    nearest = next((m for m in _near(claimed, searched) if fits(m)), None)
+    return None if nearest is None else Explanation(in_words(claimed, nearest))
 
 
 def _narrow(case: Case) -> Case:
@@ -83,15 +88,24 @@ def _scale_off(ulps: int) -> Callable[[Case], Case]:
 
 # The claimed model, on arguments that were read otherwise than they were given.
 _MISREAD: dict[str, Callable[[Case], Case]] = {
-    "grid: full → narrow": _narrow,
-    "scale: as given → one ulp up": _scale_off(1),
-    "scale: as given → one ulp down": _scale_off(-1),
+    "uses the narrow grid, from qmin + 1, where the full one was given": _narrow,
+    "computes with the scale one ulp above the one given": _scale_off(1),
+    "computes with the scale one ulp below the one given": _scale_off(-1),
 }
 
 
 def in_words(claimed: EvaluationModel, found: EvaluationModel) -> str:
-    """``division: divide → reciprocal, ...``; the claimed value comes first."""
-    return ", ".join(f"{n}: {a} → {b}" for n, (a, b) in changes(claimed, found).items() if n not in _FIXED)
+    """``multiplies by 1/s where the document divides by s; ...``, a clause for each field in which they differ."""
+    pairs = changes(claimed, found).items()
+    return "; ".join(f"{DOES[n][does]} where the document {DOES[n][says]}" for n, (says, does) in pairs)
+
+
+def _between(claimed: EvaluationModel, named: EvaluationModel, first: str) -> Iterator[EvaluationModel]:
+    """The claimed model with some of the named one's choices, the fewest first; ``named`` itself comes last."""
+    changed = sorted(changes(claimed, named), key=lambda n: n != first)
+    for away in range(1, len(changed) + 1):
+        for names in combinations(changed, away):
+            yield replace(claimed, **{n: getattr(named, n) for n in names})
 
 
 def _named(profile: Profile) -> Iterator[tuple[str, EvaluationModel]]:
@@ -109,13 +123,13 @@ def _system(profile: str) -> str:
     return profile.split("@", maxsplit=1)[0]
 
 
-def _near(claimed: EvaluationModel, fields_away: int) -> Iterator[EvaluationModel]:
+def _near(claimed: EvaluationModel, searched: set[str]) -> Iterator[EvaluationModel]:
     alternatives = {
         f.name: [v for v in get_args(f.type) if v != getattr(claimed, f.name)]
         for f in fields(claimed)
-        if f.name not in _FIXED
+        if f.name in searched
     }
-    for away in range(1, fields_away + 1):
+    for away in range(1, _FIELDS_AWAY + 1):
         for names in combinations(alternatives, away):
             for values in product(*(alternatives[n] for n in names)):
                 yield replace(claimed, **dict(zip(names, values, strict=True)))

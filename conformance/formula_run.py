@@ -47,6 +47,13 @@ def versions(formula: str) -> list[Formula]:
     return [f for f in FORMULAS.values() if f.id.split("@")[0] == formula]
 
 
+def _origin(formula: Formula) -> str:
+    """Whose behaviour it is, to follow "as": ``torchao 0.18 was measured to do``."""
+    name, _, version = formula.id.partition("@")
+    system = name.partition(".")[0]
+    return f"{system} {version} was measured to do" if version else f"{system} documents it"
+
+
 def run_formula(item: Item) -> Result:
     """The result of an item of a documented function; errors of the backend are answers, never exceptions."""
     start = time.perf_counter()
@@ -112,7 +119,7 @@ def _judge(item: Item, claimed: Formula, evidence: _Evidence) -> tuple[OutcomeNa
         if other is not claimed and all(
             not differences(answer(other.function, a), given).differing for a, given in evidence.asked
         ):
-            return "explained", f"as {other.id}: {smallest[3].words}", left
+            return "explained", f"as {_origin(other)}: {smallest[3].words}", left
     raised = [f for f in evidence.failing if f[2].raised and not f[1].raised]
     if len(raised) == len(evidence.failing):
         return "crashed", smallest[3].words, f"{smallest[2].raised[0]}: {smallest[2].message}"

@@ -81,11 +81,12 @@ def differences(expected: Answer, actual: Answer) -> Difference:
     if expected.raised or actual.raised:
         if expected.raised and expected.raised[0] in actual.raised:
             return Difference(1)
-        wanted, got = (a.raised[0] if a.raised else "a result" for a in (expected, actual))
-        return Difference(1, 1, words=f"expected {wanted}, got {got}{_said(actual)}")
+        does = f"raises {actual.raised[0]}" if actual.raised else "returns a result"
+        says = f"raises {expected.raised[0]}" if expected.raised else "gives a result"
+        return Difference(1, 1, words=f"{does} where the document {says}{_said(actual)}")
     if expected.leaves.keys() != actual.leaves.keys():
-        words = f"expected {', '.join(expected.leaves) or 'nothing'}, got {', '.join(actual.leaves) or 'nothing'}"
-        return Difference(1, 1, words=words)
+        wanted, got = (", ".join(a.leaves) or "nothing" for a in (expected, actual))
+        return Difference(1, 1, words=f"returns {got} where the document gives {wanted}")
     found = [_leaf(name, expected.leaves[name], actual.leaves[name]) for name in expected.leaves]
     first = next((f for f in found if f.differing), Difference(0))
     points, differing = sum(f.points for f in found), sum(f.differing for f in found)
@@ -122,19 +123,26 @@ def _leaves(name: str, value: Any) -> Iterator[tuple[str, Any]]:
 def _leaf(name: str, expected: Any, actual: Any) -> Difference:
     if not isinstance(expected, np.ndarray) and not isinstance(actual, np.ndarray):
         same = type(expected) is type(actual) and (expected == actual or (expected != expected and actual != actual))  # noqa: PLR0124 - NaN
-        return Difference(1) if same else Difference(1, 1, words=f"{name}: {expected!r}, got {actual!r}", leaf=name)
+        return (
+            Difference(1) if same else Difference(1, 1, words=_differs(name, repr(actual), repr(expected)), leaf=name)
+        )
     e, a = np.asarray(expected), np.asarray(actual)
     if e.shape != a.shape:
-        return Difference(1, 1, words=f"{name}: shape {e.shape}, got {a.shape}", leaf=name)
+        return Difference(1, 1, words=_differs(name, f"of shape {a.shape}", f"{e.shape}"), leaf=name)
     if e.dtype != a.dtype:
-        return Difference(max(e.size, 1), max(e.size, 1), words=f"{name}: {e.dtype}, got {a.dtype}", leaf=name)
+        every = max(e.size, 1)
+        return Difference(every, every, words=_differs(name, f"{a.dtype}", f"{e.dtype}"), leaf=name)
     comparison = compare_reals(e, a) if _is_float(e) else compare_codes(e, a)
     if not comparison.differing:
         return Difference(max(e.size, 1))
     i = int(comparison.where[0])
     at = f"{name}{[int(j) for j in np.unravel_index(i, e.shape)] if e.shape else ''}"
-    words = f"{at}: {_shown(e.ravel()[i])}, got {_shown(a.ravel()[i])}"
+    words = _differs(at, _shown(a.ravel()[i]), _shown(e.ravel()[i]))
     return Difference(max(e.size, 1), comparison.differing, comparison.steps, comparison.unit, words, name, comparison)
+
+
+def _differs(leaf: str, actual: str, expected: str) -> str:
+    return f"{leaf} is {actual} where the document gives {expected}"
 
 
 def _shown(value: Any) -> str:

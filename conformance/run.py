@@ -16,6 +16,7 @@ from halfeven.conformance.environment import THREADS
 from halfeven.conformance.explain import Answer, explain, flat
 from halfeven.conformance.formula_run import run_formula
 from halfeven.conformance.plan import SMOKE, UNDOCUMENTED, Item, plan
+from halfeven.conformance.report.causes import UNKNOWN
 from halfeven.conformance.report.model import OutcomeName, Result
 from halfeven.conformance.trial import Finding, Tier, Trial
 from halfeven.conformance.witness import witness
@@ -108,7 +109,7 @@ def _judge(item: Item, trial: Trial) -> tuple[OutcomeName, str]:
     failing = [Answer(f.case, f.actual) for f in trial.findings]
     found = explain(trial.profile, trial.answers, failing)
     if found is None:
-        return "differs", _PLACED.get(item.check, "no known model reproduces it")
+        return "differs", _PLACED.get(item.check, UNKNOWN)
     if found.profile:
         return "explained", f"as {found.profile}: {found.words}"
     return "differs", found.words

@@ -1,6 +1,7 @@
 """``halfeven run``: the backends looked up, pytest run on them in a process of its own, and the exit status of that."""
 
 import shlex
+import shutil
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -103,17 +104,15 @@ def _resolve(tell: Tell, specs: Sequence[str], profile: str | None) -> int:
 def _tests(tell: Tell, arguments: Sequence[str]) -> int:
     import pytest  # noqa: PLC0415 - the process that waits does without
 
-    class Started:
-        def pytest_runtest_logstart(self, nodeid: str) -> None:
-            tell(nodeid)
+    from halfeven.conformance.progress import Display  # noqa: PLC0415 - as above
 
-    return int(pytest.main(list(arguments), plugins=[Started()]))
+    return int(pytest.main(list(arguments), plugins=[Display(tell)]))
 
 
 def _arguments(request: Request) -> list[str]:
     r = request
     words = ["-c", str(files("halfeven.conformance") / "run.ini"), f"--rootdir={Path.cwd()}"]
-    words += ["-p", "no:cacheprovider", "-q", "--no-header", "--tb=no", "-rN", "--halfeven-only"]
+    words += ["-p", "no:cacheprovider", "--tb=no", "--halfeven-only"]
     words += [f"--halfeven-backend={b}" for b in r.backends]
     words += [f"--halfeven-tier={r.tier}", f"--halfeven-seed={r.seed}", f"--halfeven-out={r.out}"]
     words += [f"--halfeven-profile={r.profile}"] if r.profile else []
@@ -134,14 +133,12 @@ def _written(path: Path) -> tuple[int, int] | None:
 
 
 def _status(request: Request, ending: Ending) -> int:
-    from halfeven.conformance.report import codec, folder, summary  # noqa: PLC0415 - they need jsonschema
+    from halfeven.conformance.report import codec, folder, terminal  # noqa: PLC0415 - they need jsonschema
     from halfeven.conformance.suite import says_something  # noqa: PLC0415 - it needs torch
 
-    if ending.value is None:
-        report = folder.recover(request.out)
-        print(summary.to_text(report))
-    else:
-        report = codec.read_json(request.out / folder.REPORT)
+    died = ending.value is None
+    report = folder.recover(request.out) if died else codec.read_json(request.out / folder.REPORT)
+    print(terminal.to_text(report, shutil.get_terminal_size().columns, str(request.out)), flush=True)
     if unknown := sorted(set(request.items) - {f"{r.backend}::{r.id}" for r in report.results}):
         return _unknown(
             f"--item={unknown[0]!r} is not accepted: no item of this run has that name, or it did not finish"

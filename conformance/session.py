@@ -1,6 +1,7 @@
 """The suite's part of a pytest session: the plan becomes items, results come back, journal and report are written."""
 
 import shlex
+import shutil
 from collections.abc import Iterable, Iterator
 from dataclasses import asdict
 from datetime import UTC, datetime
@@ -15,7 +16,7 @@ from halfeven.conformance.items import PlannedItem, record
 from halfeven.conformance.plan import Item, plan
 from halfeven.conformance.report import codec, folder
 from halfeven.conformance.report.model import BackendRecord, Report, Result, Witness
-from halfeven.conformance.report.summary import to_text
+from halfeven.conformance.report.terminal import to_text
 from halfeven.conformance.requirements import requirements
 from halfeven.conformance.suite import unused_waivers
 from halfeven.reference.profiles import PROFILES
@@ -214,10 +215,8 @@ class Session:
         """The few lines at the end of a run."""
         report = self._report(complete=self._complete)
         terminalreporter.section("halfeven")
-        terminalreporter.write_line(to_text(report))
-        if self.out is not None:
-            out = self.config.getoption("halfeven_out")
-            terminalreporter.write_line(f"\nreport: {Path(out) / 'report.md'} (data: report.json)")
+        out = self.config.getoption("halfeven_out") or ""
+        terminalreporter.write_line(to_text(report, shutil.get_terminal_size().columns, out))
 
     def _report(self, *, complete: bool) -> Report:
         option = self.config.getoption

@@ -64,7 +64,7 @@ class Verdict:
         return self.conforms
 
     def __str__(self) -> str:  # noqa: D105
-        from halfeven.conformance.report.summary import short  # noqa: PLC0415 - printing needs the report, checking not
+        from halfeven.conformance.report.terminal import short  # noqa: PLC0415 - printing needs the report, checking not
 
         return short(self.results)
 

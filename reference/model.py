@@ -5,6 +5,7 @@ A model knows nothing of a system's argument names: parameters come as (scale, z
 the model's own ``sign``.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from typing import Any, Literal, get_args
 
@@ -31,6 +32,7 @@ Subtract = Literal["float", "exact", "int32"]
 Product = Literal["output", "promoted"]
 
 __all__ = [
+    "DOES",
     "EvaluationModel",
     "changes",
     "compute_dtype",
@@ -38,6 +40,74 @@ __all__ = [
     "fake_quantize",
     "quantize",
 ]
+
+#: What an implementation does that has a field's value, to follow "it" in a sentence; each field, each value.
+DOES: Mapping[str, Mapping[str, str]] = {
+    "division": {
+        "divide": "divides by s",
+        "reciprocal": "multiplies by 1/s",
+        "multiply-by-q-per-real": "multiplies by s, the codes per real",
+    },
+    "rounding": {
+        "half-even": "rounds ties to even",
+        "half-away": "rounds ties away from zero",
+        "half-up": "rounds ties up",
+        "half-down": "rounds ties down",
+        "half-to-zero": "rounds ties toward zero",
+        "toward-zero": "truncates toward zero",
+        "floor": "rounds down",
+        "ceil": "rounds up",
+    },
+    "zero_point": {
+        "after-rounding": "adds the zero point after rounding",
+        "before-rounding": "adds the zero point before rounding",
+        "fused": "multiplies and adds the zero point in one rounding",
+    },
+    "sign": {
+        "q-z": "subtracts the zero point from the code",
+        "q+o": "adds the offset to the code",
+        "none": "has no zero point",
+    },
+    "clamp": {
+        "after": "clamps last",
+        "before-rounding": "clamps before rounding",
+        "before-zero-point": "clamps before adding the zero point",
+    },
+    "overflow": {
+        "saturate": "saturates codes beyond the grid",
+        "wrap": "wraps codes beyond the grid",
+    },
+    "compute": {
+        "input": "computes in the input's dtype",
+        "widened": "computes in a dtype wide enough for the grid",
+        "promoted": "computes in the promotion of the input's and the scale's dtype",
+        "float32": "computes in float32",
+        "float64": "computes in float64",
+        "bfloat16": "computes in bfloat16",
+    },
+    "integer": {
+        "none": "adds the zero point in floating point",
+        "exact": "adds the zero point as integers without bound",
+        "int32": "converts to int32 before adding the zero point",
+        "int64": "converts to int64 before adding the zero point",
+    },
+    "nan": {
+        "propagate": "passes NaN on",
+        "zero": "gives code 0 for NaN",
+        "zero-point": "gives the zero point for NaN",
+        "qmin": "gives qmin for NaN",
+        "qmax": "gives qmax for NaN",
+    },
+    "subtract": {
+        "float": "subtracts the zero point in floating point",
+        "exact": "subtracts the zero point exactly",
+        "int32": "subtracts the zero point in int32",
+    },
+    "product": {
+        "output": "multiplies in the output's dtype",
+        "promoted": "multiplies in the promotion of the output's and the scale's dtype",
+    },
+}
 
 _BFLOAT16: DType = np.dtype(ml_dtypes.bfloat16)
 

@@ -23,7 +23,7 @@ def nan(trial: Trial) -> None:
             actual = trial.expect(case)
             z = int(np.ravel(case.zero)[0])
             kinds = sorted({_code(v) for v in actual[np.isnan(case.x)].ravel()})
-            trial.seen.append(f"NaN → {', '.join(kinds)} ({trial.profile.parameters[-1]} {z})")
+            trial.seen.append(f"NaN gives {', '.join(kinds)} ({trial.profile.parameters[-1]} {z})")
 
 
 def zero_sign(trial: Trial) -> None:

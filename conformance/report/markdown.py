@@ -2,6 +2,7 @@
 
 from collections import Counter
 
+from halfeven.conformance.report.causes import UNKNOWN, cause, measured
 from halfeven.conformance.report.groups import SEVERITY, Group, aspect, backends, flatten, group, largest
 from halfeven.conformance.report.model import BackendRecord, OutcomeName, Report, Result
 from halfeven.conformance.report.words import (
@@ -27,6 +28,7 @@ _ROWS = 60  # of any one table
 _WITNESSES = 48  # of the whole report
 _PER_BACKEND = (3, 12)  # the fewest and the most of one backend
 _CAUSES = 2  # of one requirement
+_ALSO = 6  # requirements beside the one whose witness is shown
 
 _Backends = list[tuple[BackendRecord, Group]]
 
@@ -56,19 +58,19 @@ def to_markdown(report: Report) -> str:
 def verdict(record: BackendRecord, results: Group) -> str:
     """One sentence: whether the backend conforms to the profile it claims, how often it parts, and what it does."""
     name, profile = library(record), f"profile {code(record.profile)}"
-    skipped = results.counts["not run"]
+    skipped, ran = results.counts["not run"], len(results.ran)
     tail = f" ({count(skipped, 'check')} not run)" if skipped and results.ran else ""
-    ran = len(results.ran)
+    share = f" in the {ran:,} of {count(ran + skipped, 'check')} that ran" if skipped else ""
     match results.outcome:
         case "not run":
             return f"{name} did not run against {profile}: nothing was compared."
         case "exact" if results.counts["exact"] == ran:
             points = count(results.points, "value")
-            return f"{name} conforms to {profile}: {count(ran, 'check')} exact, {points} compared{tail}."
+            return f"{name} conforms to {profile}{share}: {count(ran, 'check')} exact, {points} compared{tail}."
         case "exact" | "implementation-defined" | "budgeted":
             kinds: tuple[OutcomeName, ...] = ("exact", "budgeted", "implementation-defined")
             parts = ", ".join(f"{results.counts[o]:,} {o}" for o in kinds if results.counts[o])
-            return f"{name} conforms to {profile}: of {count(ran, 'check')} {parts}{tail}."
+            return f"{name} conforms to {profile}{share}: of {count(ran, 'check')} {parts}{tail}."
         case _:
             said = f"{name} differs from {profile}: {len(results.parting):,} of {count(ran, 'check')}"
             return f"{said}{tail}{_explanation(results)}."
@@ -87,10 +89,10 @@ def _explanation(results: Group) -> str:
     return "".join(f"; {part}" for part in said)
 
 
-def _model(cause: str) -> str:
-    """The profile that a cause names, ``as torchao@0.18: ...``; else the cause itself."""
-    name = cause.partition(":")[0]
-    return code(name.removeprefix("as ")) if name.startswith("as ") else text(cause)
+def _model(said: str) -> str:
+    """The profile or release that a cause names, ``as torchao@0.18: ...``; else the cause itself."""
+    name = measured(said)
+    return code(name) if name else text(said)
 
 
 def _made_by(report: Report) -> str:
@@ -161,19 +163,26 @@ def _cause(part: Group) -> str:
 
 
 def _witnesses(report: Report, found: _Backends) -> list[str]:
-    parting = [(record, group(results.parting, lambda r: (r.requirement, r.cause))) for record, results in found]
+    parting = [(record, group(results.parting, _same)) for record, results in found]
     parting = [(record, differences) for record, differences in parting if differences]
     if not parting:
         return []
     least, most = _PER_BACKEND
     limit = max(least, min(most, _WITNESSES // len(parting)))
-    parts = ["## Witnesses\n\nOne for each backend, requirement and cause. A script needs NumPy and the library alone."]
+    parts = ["## Witnesses\n\nOne for each backend and cause. A script needs NumPy and the library alone."]
     for record, differences in parting:
         parts += [f"### {library(record)}", *(_witness(report, g) for g in _first_of_each(differences)[:limit])]
         if len(differences) > limit:
             left = count(len(differences) - limit, "difference")
             parts.append(f"{left} of {code(record.name)} more not shown here; the JSON report has them all.")
     return parts
+
+
+def _same(result: Result) -> tuple[str, str]:
+    """What is shown once: a model found, whatever requirements it breaks; else each requirement has its own."""
+    found = cause(result)
+    known = found not in {"", UNKNOWN} and "formula" not in result.configuration and result.outcome != "crashed"
+    return ("", found) if known else (result.requirement, result.cause)
 
 
 def _first_of_each(differences: list[Group]) -> list[Group]:
@@ -193,7 +202,10 @@ def _witness(report: Report, difference: Group) -> str:
     checks = count(len(difference.results), "check")
     far = steps(largest(difference.results))
     said = f"{text(result.cause)}. " if result.cause else ""
+    also = sorted({r.requirement for r in difference.results} - {result.requirement})
+    more = f" and {len(also) - _ALSO:,} more" if len(also) > _ALSO else ""
     parts += _sentence(result)
+    parts += [f"Breaks also: {', '.join(map(code, also[:_ALSO]))}{more}."] if also else []
     parts.append(f"{said}In {checks}" + (f", by at most {far}." if far else "."))
     if w is None:
         if result.outcome != "crashed":

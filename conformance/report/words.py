@@ -2,10 +2,12 @@
 
 import re
 import shlex
+from collections import Counter
 from collections.abc import Mapping, Sequence
 
 from tabulate import tabulate
 
+from halfeven.conformance.report.groups import Group
 from halfeven.conformance.report.model import BackendRecord, OutcomeName, Report, Result
 
 __all__ = [
@@ -18,6 +20,7 @@ __all__ = [
     "library",
     "progress",
     "replay",
+    "share",
     "shorten",
     "steps",
     "table",
@@ -117,6 +120,34 @@ def progress(report: Report) -> str:
     if not report.ran:
         said.append("Nothing ran: no value was compared, so this run is a failure.")
     return " ".join(said)
+
+
+def share(results: Group, *, so_far: bool = False) -> str:
+    """Whether a backend conforms, in how many of its checks, and how many of them were not run.
+
+    Without the share a backend that refuses most checks would look as good as one that passes them.
+    """
+    ran, skipped = len(results.ran), results.counts["not run"]
+    reasons = Counter(
+        r.detail or r.cause or "no reason was recorded" for r in results.results if r.outcome == "not run"
+    )
+    reason = shorten(reasons.most_common(1)[0][0], 120) if reasons else "no check finished"
+    if not ran:
+        return f"nothing ran: {reason}"
+    when = " so far" if so_far else ""
+    left = f"; {skipped:,}" if skipped else ""
+    if results.parting:
+        crashed = f" ({results.counts['crashed']:,} crashed)" if results.counts["crashed"] else ""
+        checks = f"the {count(ran, 'check')} that ran" if skipped else count(ran, "check")
+        said = f"differs{when} in {len(results.parting):,} of {checks}{crashed}"
+        left += f" of {ran + skipped:,}" if skipped else ""
+    else:
+        checks = f"the {ran:,} of {count(ran + skipped, 'check')} that ran" if skipped else count(ran, "check")
+        silent = results.counts["implementation-defined"] == ran
+        said = f"not judged{when}: the document leaves {checks} open" if silent else f"conforms{when} in {checks}"
+    # Most of it missing wants a reason; a few checks have theirs in the report.
+    why = f": {reason}" if skipped > ran else ""
+    return f"{said}{left} not run{why}" if skipped else said
 
 
 def replay(report: Report, result: Result) -> str:

@@ -82,7 +82,7 @@ def test_exact() -> None:
 def test_a_version_that_reproduces_every_answer_is_named() -> None:
     found = result(by_reciprocal)
     assert found.witness is not None
-    assert (found.outcome, found.cause) == ("explained", f"as {ID}@1.0: {found.witness.where}")
+    assert (found.outcome, found.cause) == ("explained", f"as onnx 1.0 was measured to do: {found.witness.where}")
     assert found.unit == "ulp"
     assert found.differing > 5
 
@@ -104,7 +104,7 @@ def test_a_difference_has_the_smallest_call_for_a_witness_and_a_script_that_show
     assert found.witness is not None
     assert found.witness.reproduced
     assert found.witness.x == "x=[5.0] float32, by=3.0"
-    assert "result[0]: 1.6666666269302368" in found.cause
+    assert "where the document gives 1.6666666269302368" in found.cause
     exec(found.witness.script, {})
     assert capsys.readouterr().out.strip() == "[2.6666665077209473] torch.float32"
 
@@ -115,7 +115,7 @@ def test_what_raises_where_a_value_is_documented_crashed() -> None:
 
     found = result(broken)
     assert (found.outcome, found.differing) == ("crashed", 2)
-    assert "expected a result, got ValueError: no" in found.cause
+    assert "raises ValueError where the document gives a result: no" in found.cause
 
 
 def test_another_error_than_the_documented_one_differs() -> None:
@@ -126,13 +126,13 @@ def test_another_error_than_the_documented_one_differs() -> None:
 
     found = result(other)
     assert (found.outcome, found.differing) == ("differs", 1)
-    assert "expected ValueError, got KeyError" in found.cause
+    assert "raises KeyError where the document raises ValueError" in found.cause
 
 
 def test_a_missing_refusal_differs() -> None:
     found = result(lambda *, x, by: x / torch.tensor(by))
     assert found.outcome == "differs"
-    assert "expected ValueError, got a result" in found.cause
+    assert "returns a result where the document raises ValueError" in found.cause
 
 
 def test_what_is_not_offered_is_not_run() -> None:
@@ -164,19 +164,19 @@ def test_numpy_backends_are_handed_arrays() -> None:
     ("expected", "actual", "differing", "words"),
     [
         (np.float32([1, np.nan]), np.float32([1, np.nan]), 0, ""),
-        (np.float32([0.0]), np.float32([-0.0]), 1, "result[0]: 0.0"),
-        (np.float32([1]), np.float64([1]), 1, "float32, got float64"),
-        (np.float32([1]), np.int32([1]), 1, "float32, got int32"),
-        (np.int8([1, 2]), np.int8([1, 3]), 1, "result[1]: 2, got 3"),
-        (np.int8([1]), np.int32([1]), 1, "int8, got int32"),
-        (np.int8([1]), np.array([1 + 1j]), 1, "int8, got complex128"),
-        (np.int8([1]), np.array(["1"]), 1, "int8, got <U1"),
-        (np.int8([[1]]), np.int8([1]), 1, "shape (1, 1), got (1,)"),
+        (np.float32([0.0]), np.float32([-0.0]), 1, "result[0] is -0.0 "),
+        (np.float32([1]), np.float64([1]), 1, "result is float64 where the document gives float32"),
+        (np.float32([1]), np.int32([1]), 1, "is int32 where the document gives float32"),
+        (np.int8([1, 2]), np.int8([1, 3]), 1, "result[1] is 3 where the document gives 2"),
+        (np.int8([1]), np.int32([1]), 1, "is int32 where the document gives int8"),
+        (np.int8([1]), np.array([1 + 1j]), 1, "is complex128 where the document gives int8"),
+        (np.int8([1]), np.array(["1"]), 1, "is <U1 where the document gives int8"),
+        (np.int8([[1]]), np.int8([1]), 1, "result is of shape (1,) where the document gives (1, 1)"),
         ((1, "a", None), (1, "a", None), 0, ""),
-        ((1, "a"), (1, "b"), 1, "result[1]: 'a', got 'b'"),
-        ((1,), (1, 2), 1, "expected"),
-        ({"a": 1}, {"b": 1}, 1, "expected"),
-        (True, 1, 1, "True, got 1"),
+        ((1, "a"), (1, "b"), 1, "result[1] is 'b' where the document gives 'a'"),
+        ((1,), (1, 2), 1, "returns len(result), result[0], result[1] where the document gives len(result), "),
+        ({"a": 1}, {"b": 1}, 1, "returns result['b'] where the document gives result['a']"),
+        (True, 1, 1, "result is 1 where the document gives True"),
         (float("nan"), float("nan"), 0, ""),
         (np.bool_([True, False]), np.bool_([True, True]), 1, "result[1]"),
     ],

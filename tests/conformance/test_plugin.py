@@ -99,7 +99,9 @@ def test_status_0_and_a_whole_report(folder: Path) -> None:
     assert report.environment["torch"]
     assert [r.id for r in codec.read_journal(folder / "out/journal.jsonl")]
     assert "Good" in (folder / "out/report.md").read_text()
-    assert "[100%]" in ran.stdout
+    assert f"\nGood  conforms in {report.expected} checks\n" in f"\n{ran.stdout}"
+    assert "passed" not in ran.stdout, "no word of pytest's"
+    assert ran.stdout.splitlines()[-1] == "Compare with another run: halfeven diff out OTHER"
 
 
 def test_status_1_a_witness_and_what_pytest_offers_besides(folder: Path) -> None:
@@ -108,9 +110,15 @@ def test_status_1_a_witness_and_what_pytest_offers_besides(folder: Path) -> None
     report = codec.read_json(folder / "out/report.json")
     assert report.complete
     assert {r.requirement for r in report.results} == {"onnx/quantize/nearest-code"}
-    assert all(r.cause == "rounding: half-even → half-up" for r in report.results if r.outcome == "differs")
-    assert "half-up" in (folder / "out/report.md").read_text()
+    assert all(
+        r.cause == "rounds ties up where the document rounds ties to even"
+        for r in report.results
+        if r.outcome == "differs"
+    )
+    assert "rounds ties up" in (folder / "out/report.md").read_text()
     assert "nearest-code" in (folder / "j.xml").read_text()
+    assert "failed" not in ran.stdout, "a finding is no failure of the run"
+    assert "rounds ties up where the document rounds ties to even" in ran.stdout
     same = halfeven(folder, "diff", "out", "out/report.json")
     assert same.returncode == 0, same.stdout
 
@@ -204,7 +212,9 @@ def test_the_plugin_beside_one_s_own_tests(folder: Path) -> None:
     assert "test_my_own" in said
     assert "TestNpu" in said
     assert "onnx/quantize/nearest-code/int8/float32/per-tensor" in said
-    assert "half-even → half-up" in ran.stdout, "the message of a failed item says the cause"
+    assert "rounds ties up where the document rounds ties to even" in ran.stdout, (
+        "the message of a failed item says the cause"
+    )
     assert "actual = Up().quantize(" in ran.stdout, "and has the script"
     assert "TestNpu" not in ran.stdout.split("short test summary")[-1], "the conforming suite passes"
 

@@ -32,6 +32,7 @@ TORCHAO = BackendRecord(
     "torchao", "torchao", "torchao", "0.18.0", "cpu", "quant_primitives", ("quantize",), ("float32",), ("tensor",)
 )
 ONNX = BackendRecord("onnxruntime", "onnx", "onnxruntime", "1.31.0", "cpu", "CPUExecutionProvider", ("quantize",))
+EXPLAINED = "as torchao@0.18: adds the zero point before rounding where the document adds the zero point after rounding"
 ENVIRONMENT = {"torch": "2.12.0", "cpu": {"capability": "AVX2", "threads": 2}, "flush_to_zero": False, "seconds": 1.5}
 
 MakeResult = Callable[..., Result]
@@ -60,7 +61,7 @@ def _result(
         "differing": 12 if parts else 0,
         "steps": 1 if parts else 0,
         "unit": "code steps",
-        "cause": "as torchao@0.18: zero_point: after-rounding → before-rounding" if outcome == "explained" else "",
+        "cause": EXPLAINED if outcome == "explained" else "",
         "witness": WITNESS if parts else None,
         "seconds": 0.25,
     }

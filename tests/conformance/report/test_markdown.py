@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from halfeven.conformance.report.causes import UNKNOWN
 from halfeven.conformance.report.groups import worst
 from halfeven.conformance.report.markdown import to_markdown
 from halfeven.conformance.report.model import OUTCOMES, OutcomeName, Report
@@ -60,7 +61,7 @@ def test_requirement_rows(mixed: Report) -> None:
         "2,000",
         "24",
         "3 code steps",
-        "as torchao@0.18: zero_point: after-rounding → before-rounding",
+        "as torchao@0.18: adds the zero point before rounding where the document adds the zero point after rounding",
     ]
     assert "- `quantize`: nearest-code (1,000 points)\n" in text
     assert [r for t in tables(text) for r in t if r[0] == "`torchao/quantize/nearest-code`"] == []
@@ -189,13 +190,29 @@ def test_ten_thousand_results_stay_readable_and_quick(result: Any, report: Any) 
 
 
 def test_a_cap_says_how_many_are_left_and_hides_no_cause(result: Any, report: Any) -> None:
-    many = [result(f"aspect-{i:03}", "differs", check=str(i), cause="common") for i in range(75)]
+    many = [result(f"aspect-{i:03}", "differs", check=str(i), cause=UNKNOWN) for i in range(75)]
     rare = result("rare", "differs", check="rare", cause="a rare cause")
     text = to_markdown(report(*many, rare))
     assert "16 requirements more not shown here" in text
     assert text.count("#### ") == 12
     assert "64 differences of `torchao` more not shown here" in text
     assert "#### `torchao/quantize/rare`" in text
+
+
+def test_a_cause_is_shown_once_whatever_requirements_it_breaks(result: Any, report: Any) -> None:
+    both = [result(name, "differs", check=name, cause="multiplies by 1/s") for name in ("nearest-code", "odd")]
+    other = result("layout", "differs", check="layout", cause="the layout of the input changes the result")
+    text = to_markdown(report(*both, other))
+    assert text.count("#### ") == 2
+    witness = text.split("#### `torchao/quantize/nearest-code`")[1].split("####")[0]
+    assert "Breaks also: `torchao/quantize/odd`." in witness
+    assert "multiplies by 1/s. In 2 checks" in witness
+
+
+def test_the_share_that_was_not_run_is_said_with_the_verdict(result: Any, report: Any) -> None:
+    refused = [result(f"n{i}", "not run", check=f"n{i}", detail="not offered") for i in range(23)]
+    text = to_markdown(report(result(), *refused))
+    assert "conforms to profile `torchao` in the 1 of 24 checks that ran: 1 check exact" in text
 
 
 def test_the_witness_whose_script_was_seen_to_differ_is_preferred(result: Any, report: Any) -> None:
@@ -240,12 +257,12 @@ def test_the_command_that_replays_a_result(result: Any, report: Any, command: st
 def test_several_models_and_other_causes_in_the_verdict(result: Any, report: Any) -> None:
     made = [
         result("a", "explained", check="1"),
-        result("b", "explained", check="2", cause="division: divide → reciprocal"),
+        result("b", "explained", check="2", cause="multiplies by 1/s where the document divides by s"),
         result("c", "differs", check="3"),
     ]
     assert (
-        "3 of 3 checks; reproduces `torchao@0.18` or division: divide → reciprocal bit for bit in 2 of them; "
-        "1 not explained."
+        "3 of 3 checks; reproduces `torchao@0.18` or multiplies by 1/s where the document divides by s bit for bit "
+        "in 2 of them; 1 not explained."
     ) in to_markdown(report(*made))
     assert "differs from profile `torchao`: 1 of 1 check.\n" in to_markdown(report(made[2]))
 

@@ -46,10 +46,12 @@ def test_each_difference_has_one_witness(mixed: Report) -> None:
     rows = cells(matrix([mixed]), "Differences found")
     assert len(rows) == 2 + 3  # two checks of one cause are one row
     found = {r[5]: r for r in rows[2:]}
-    assert found["as torchao@0.18: zero_point: after-rounding → before-rounding"][3:] == [
+    assert found[
+        "as torchao@0.18: adds the zero point before rounding where the document adds the zero point after rounding"
+    ][3:] == [
         "odd-zero-point",
         "explained",
-        "as torchao@0.18: zero_point: after-rounding → before-rounding",
+        "as torchao@0.18: adds the zero point before rounding where the document adds the zero point after rounding",
         "`0x3f000000 (0.5)`",
         "`0x3f800000 (1.0)`",
         "`1`",

@@ -1,0 +1,113 @@
+"""What ``halfeven run`` shows while it runs, in place of what pytest prints: a finding is no failure of the run."""
+
+import io
+import os
+import sys
+import time
+from collections.abc import Callable
+from typing import TextIO
+
+import pytest
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
+from rich.table import Column
+
+from halfeven.conformance.child import Tell
+
+__all__ = ["Display", "line"]
+
+_EVERY = 10.0  # seconds between two lines where there is no terminal
+_BAR = 20
+
+
+class Display:
+    """A pytest plugin that takes the place of pytest's terminal reporter; workers of xdist have none.
+
+    Attributes:
+        total, done: the checks planned and finished.
+        backend: whose check was begun last.
+    """
+
+    def __init__(self, tell: Tell, stream: TextIO | None = None, clock: Callable[[], float] = time.monotonic) -> None:
+        """``tell`` is called with each check that begins; ``stream`` is standard output unless it is given."""
+        self.tell, self.clock = tell, clock
+        self.stream = stream or os.fdopen(os.dup(1), "w")  # pytest puts a file in place of 1 during a check
+        self.total, self.done, self.backend = 0, 0, ""
+        self.begun = self.said = clock()
+        self.bar = _bar(self.stream) if self.stream.isatty() else None
+        self.task: TaskID | None = None
+
+    @pytest.hookimpl(trylast=True)
+    def pytest_configure(self, config: pytest.Config) -> None:
+        """Silence pytest, whose reporter is registered by now, before xdist asks for it."""
+        plugins = config.pluginmanager
+        plugins.unregister(name="terminalreporter")
+        plugins.register(_Quiet(config, io.StringIO()), "terminalreporter")
+
+    def pytest_collection_finish(self, session: pytest.Session) -> None:
+        """Begin, where this process runs the checks itself."""
+        self._begin(len(session.items))
+
+    @pytest.hookimpl(optionalhook=True)
+    def pytest_xdist_node_collection_finished(self, ids: list[str]) -> None:
+        """Begin, where workers run the checks."""
+        if not self.total:
+            self._begin(len(ids))
+
+    def pytest_runtest_logstart(self, nodeid: str) -> None:
+        """Name the backend that runs."""
+        self.tell(nodeid)
+        self.backend = nodeid.partition("::")[0]
+        self._show()
+
+    def pytest_runtest_logfinish(self) -> None:
+        """Count a check."""
+        self.done += 1
+        self._show()
+
+    def pytest_unconfigure(self) -> None:
+        """Leave no bar behind."""
+        if self.bar is not None:
+            self.bar.stop()
+
+    def _begin(self, total: int) -> None:
+        self.total, self.begun = total, self.clock()
+        if self.bar is not None:
+            self.task = self.bar.add_task(self.backend, total=total)
+            self.bar.start()
+
+    def _show(self) -> None:
+        now = self.clock()
+        if self.bar is not None and self.task is not None:
+            self.bar.update(self.task, completed=self.done, description=self.backend)
+        elif self.bar is None and now - self.said >= _EVERY:
+            self.said = now
+            print(line(self.done, self.total, self.backend, now - self.begun), file=self.stream, flush=True)
+
+
+def line(done: int, total: int, backend: str, elapsed: float) -> str:
+    """How far a run is, in one line: ``[214/899] torch.learnable, about 1:04 left``; ``elapsed`` is in seconds."""
+    width = len(str(total))
+    if not done:
+        return f"[{done:>{width}}/{total}] {backend}"
+    minutes, seconds = divmod(round(elapsed / done * (total - done)), 60)
+    return f"[{done:>{width}}/{total}] {backend}, about {minutes}:{seconds:02} left"
+
+
+def _bar(stream: TextIO) -> Progress:
+    return Progress(
+        TextColumn("{task.completed}/{task.total}"),
+        BarColumn(_BAR),
+        TimeRemainingColumn(),
+        TextColumn("{task.description}", table_column=Column(overflow="fold"), markup=False),
+        console=Console(file=stream),
+        transient=True,
+    )
+
+
+class _Quiet(pytest.TerminalReporter):
+    """Writes to nowhere, but for pytest's own mistakes."""
+
+    def pytest_internalerror(self, excrepr: object) -> bool:
+        print(f"halfeven: pytest stopped with an internal error:\n{excrepr}", file=sys.stderr)
+        return True
