@@ -39,10 +39,14 @@ class Display:
 
     @pytest.hookimpl(trylast=True)
     def pytest_configure(self, config: pytest.Config) -> None:
-        """Silence pytest, whose reporter is registered by now, before xdist asks for it."""
+        """Let pytest's reporter, which is registered by now, write to nowhere before xdist asks for it."""
         plugins = config.pluginmanager
         plugins.unregister(name="terminalreporter")
-        plugins.register(_Quiet(config, io.StringIO()), "terminalreporter")
+        plugins.register(pytest.TerminalReporter(config, io.StringIO()), "terminalreporter")
+
+    def pytest_internalerror(self, excrepr: object) -> None:
+        """Print what pytest's reporter no longer shows."""
+        print(f"halfeven: pytest stopped with an internal error:\n{excrepr}", file=sys.stderr)
 
     def pytest_collection_finish(self, session: pytest.Session) -> None:
         """Begin, where this process runs the checks itself."""
@@ -103,11 +107,3 @@ def _bar(stream: TextIO) -> Progress:
         console=Console(file=stream),
         transient=True,
     )
-
-
-class _Quiet(pytest.TerminalReporter):
-    """Writes to nowhere, but for pytest's own mistakes."""
-
-    def pytest_internalerror(self, excrepr: object) -> bool:
-        print(f"halfeven: pytest stopped with an internal error:\n{excrepr}", file=sys.stderr)
-        return True

@@ -31,7 +31,8 @@ class Session:
 
     def __init__(self, config: pytest.Config) -> None:  # noqa: D107 - the plugin calls it
         self.config = config
-        self.worker = hasattr(config, "workerinput")
+        given = getattr(config, "workerinput", None)  # what xdist adds in a worker
+        self.worker = given is not None
         self.results: list[dict[str, Any]] = []
         self.backends: dict[str, dict[str, Any]] = {}
         self.absent: dict[str, str] = {}
@@ -44,8 +45,8 @@ class Session:
         self.command = config.getoption("halfeven_command") or shlex.join(["pytest", *config.invocation_params.args])
         out = config.getoption("halfeven_out")
         self.out = Path.cwd() / out if out else None  # whatever folder a backend changes to
-        if self.worker:
-            self.done = set(config.workerinput[_KEY])  # type: ignore[attr-defined] - what xdist adds
+        if given is not None:
+            self.done = set(given[_KEY])
         elif self.out is not None:
             self._open(self.out)
 

@@ -249,7 +249,7 @@ def _nothing_kept() -> Iterator[None]:
     It caches what it reads of the modules around it, and goes on where it cannot. A temporary folder would stay behind
     when a backend ends the process. Afterwards its home is where it was, for one's own tests in this process.
     """
-    home = storage_directory(intent_to_write=False)
+    home: Any = storage_directory(intent_to_write=False)
     set_hypothesis_home_dir(os.devnull)
     try:
         yield

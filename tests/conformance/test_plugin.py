@@ -123,6 +123,15 @@ def test_status_1_a_witness_and_what_pytest_offers_besides(folder: Path) -> None
     assert same.returncode == 0, same.stdout
 
 
+def test_an_internal_error_of_pytest_is_shown_and_is_no_verdict(folder: Path) -> None:
+    (folder / "broken.py").write_text("def pytest_runtest_logfinish():\n    raise ValueError('a broken plugin')\n")
+    ran = halfeven(folder, "run", "npu:Good", "-n", "0", "--", "-k", "smoke", "-p", "broken")
+    assert ran.returncode == 2
+    assert "halfeven: pytest stopped with an internal error:\n" in ran.stderr
+    assert "ValueError: a broken plugin" in ran.stderr
+    assert "INTERNALERROR" not in ran.stdout + ran.stderr
+
+
 def test_status_2_when_nothing_ran(folder: Path) -> None:
     ran = halfeven(folder, "run", "npu:Nothing", "-n", "0")
     assert ran.returncode == 2
