@@ -21,7 +21,6 @@ Array = npt.NDArray[Any]
 
 __all__ = ["Answer", "Explanation", "evaluation_of", "explain", "flat", "in_words"]
 
-_FIELDS_AWAY = 2
 _SAMPLE = 128
 
 
@@ -47,10 +46,14 @@ class Explanation:
 
 
 def explain(profile: Profile, answers: Sequence[Answer], failing: Sequence[Answer]) -> Explanation | None:
-    """The nearest model that reproduces all ``answers`` bit for bit, or None. ``failing`` comes first, as a sieve."""
+    """The nearest model that reproduces all ``answers`` bit for bit, or None. ``failing`` comes first, as a sieve.
+
+    A named model is tried first, then one field changed, arguments misread, and two fields changed.
+    """
     if any(a.value.dtype.kind not in "iuf" and a.value.dtype not in DTYPES.values() for a in answers):
         return None
-    samples = [_sample(profile, a) for a in failing[:3]]
+    wrong = [_differing(profile, a) for a in failing]
+    samples = [_head(a) for a in wrong[:3]]
 
     def fits(model: EvaluationModel, taken: Callable[[Case], Case] = lambda case: case) -> bool:
         return all(_reproduces(profile, model, replace(a, case=taken(a.case))) for a in [*samples, *answers])
@@ -59,22 +62,26 @@ def explain(profile: Profile, answers: Sequence[Answer], failing: Sequence[Answe
     if fits(profile.model):  # the transcription is finer than its model here: no change of the model explains anything
         return None
     name, named = next(((n, m) for n, m in _named(profile) if fits(m)), ("", None))
-    on_nan = np.concatenate([np.isnan(s.case.x.astype(np.float64)) for s in samples])
+    on_nan = np.concatenate([np.isnan(a.case.x.astype(np.float64)) for a in wrong])
     only_nan = bool(on_nan.size and on_nan.all())
     if named is not None:
-        # Of a release's choices only those are named that make the difference; where NaN alone differs, its code first.
-        first = "nan" if only_nan else ""
-        return Explanation(in_words(claimed, next(m for m in _between(claimed, named, first) if fits(m))), name)
-    for words, taken in _MISREAD.items():
-        if fits(claimed, taken):
-            return Explanation(words)
-    searched = {f.name for f in fields(claimed)}
-    if only_nan:  # other fields reproduce it by accident: no arithmetic was seen
-        searched = {"nan"}
-    elif not on_nan.any():
-        searched -= {"nan"}
-    nearest = next((m for m in _near(claimed, searched) if fits(m)), None)
-    return None if nearest is None else Explanation(in_words(claimed, nearest))
+        # Of a release's choices only those are named that make the difference; where NaN alone differs, its code.
+        tried = [replace(claimed, nan=named.nan)] if only_nan else []
+        return Explanation(in_words(claimed, next(m for m in [*tried, *_between(claimed, named)] if fits(m))), name)
+    everything = {f.name for f in fields(claimed)}
+    searched = {"nan"} if only_nan else everything if on_nan.any() else everything - {"nan"}
+    words = next(_without_a_name(claimed, searched, fits), None)
+    return None if words is None else Explanation(words)
+
+
+def _without_a_name(claimed: EvaluationModel, searched: set[str], fits: Callable[..., bool]) -> Iterator[str]:
+    """What reproduces the answers and is no profile's model, in words, the likeliest first."""
+    yield from (in_words(claimed, model) for model in _away(1, claimed, searched) if fits(model))
+    if searched == {"nan"}:  # anything else reproduces it by accident: no arithmetic was seen
+        return
+    # After one field: where few points differ, a scale one ulp off reproduces much that is done otherwise.
+    yield from (words for words, taken in _MISREAD.items() if fits(claimed, taken))
+    yield from (in_words(claimed, model) for model in _away(2, claimed, searched) if fits(model))
 
 
 def _narrow(case: Case) -> Case:
@@ -100,9 +107,9 @@ def in_words(claimed: EvaluationModel, found: EvaluationModel) -> str:
     return "; ".join(f"{DOES[n][does]} where the document {DOES[n][says]}" for n, (says, does) in pairs)
 
 
-def _between(claimed: EvaluationModel, named: EvaluationModel, first: str) -> Iterator[EvaluationModel]:
+def _between(claimed: EvaluationModel, named: EvaluationModel) -> Iterator[EvaluationModel]:
     """The claimed model with some of the named one's choices, the fewest first; ``named`` itself comes last."""
-    changed = sorted(changes(claimed, named), key=lambda n: n != first)
+    changed = changes(claimed, named)
     for away in range(1, len(changed) + 1):
         for names in combinations(changed, away):
             yield replace(claimed, **{n: getattr(named, n) for n in names})
@@ -123,16 +130,16 @@ def _system(profile: str) -> str:
     return profile.split("@", maxsplit=1)[0]
 
 
-def _near(claimed: EvaluationModel, searched: set[str]) -> Iterator[EvaluationModel]:
+def _away(number: int, claimed: EvaluationModel, searched: set[str]) -> Iterator[EvaluationModel]:
+    """The models that differ from the claimed one in ``number`` of the fields searched."""
     alternatives = {
         f.name: [v for v in get_args(f.type) if v != getattr(claimed, f.name)]
         for f in fields(claimed)
         if f.name in searched
     }
-    for away in range(1, _FIELDS_AWAY + 1):
-        for names in combinations(alternatives, away):
-            for values in product(*(alternatives[n] for n in names)):
-                yield replace(claimed, **dict(zip(names, values, strict=True)))
+    for names in combinations(alternatives, number):
+        for values in product(*(alternatives[n] for n in names)):
+            yield replace(claimed, **dict(zip(names, values, strict=True)))
 
 
 def _reproduces(profile: Profile, model: EvaluationModel, answer: Answer) -> bool:
@@ -154,17 +161,24 @@ def _reproduces(profile: Profile, model: EvaluationModel, answer: Answer) -> boo
     return reals.dtype == answer.value.dtype and not compare_reals(reals, answer.value).differing
 
 
-def _sample(profile: Profile, answer: Answer) -> Answer:
-    """Up to ``_SAMPLE`` points of the answer that the claimed model does not give, each with its own parameters."""
+def _differing(profile: Profile, answer: Answer) -> Answer:
+    """The points of the answer that the profile does not give, as a vector, each with its own parameters."""
     case, c = answer.case, answer.case.configuration
     elements = flat(case)
     own = evaluation_of(profile, elements)
     value = np.ascontiguousarray(answer.value).ravel()
-    wrong = (compare_codes if c.operation == "quantize" else compare_reals)(own, value).where[:_SAMPLE]
-    rows = Case(
-        replace(c, shape=(len(wrong),), block_size=None), elements.x[wrong], elements.scale[wrong], elements.zero[wrong]
-    )
-    return Answer(rows, value[wrong])
+    wrong = (compare_codes if c.operation == "quantize" else compare_reals)(own, value).where
+    return _points(elements, value, wrong)
+
+
+def _head(answer: Answer) -> Answer:
+    """The first ``_SAMPLE`` points of a vector."""
+    return _points(answer.case, answer.value, np.arange(min(_SAMPLE, answer.value.size)))
+
+
+def _points(case: Case, value: Array, at: Array) -> Answer:
+    shape = (len(at),)
+    return Answer(Case(replace(case.configuration, shape=shape), case.x[at], case.scale[at], case.zero[at]), value[at])
 
 
 def evaluation_of(profile: Profile, case: Case) -> Array:
