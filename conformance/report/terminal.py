@@ -7,11 +7,10 @@ from collections.abc import Iterator, Sequence
 from halfeven.conformance.report.causes import by_cause
 from halfeven.conformance.report.groups import SEVERITY, Group, backends, largest
 from halfeven.conformance.report.model import Report, Result
-from halfeven.conformance.report.words import count, progress, share, shorten, steps
+from halfeven.conformance.report.words import count, not_run, percent, progress, share, shorten, steps, verdict
 
 __all__ = ["short", "to_text"]
 
-_NAME, _VERDICT = 44, 30  # the widest name that has its verdict beside it, and the least width of that
 _CAUSES, _SHOWN = 8, 3  # causes in all, and those with a witness
 _WORDS = 200  # of an argument, of an answer, of a reason
 _SCRIPT = 12
@@ -34,22 +33,46 @@ def to_text(report: Report, width: int = 80, out: str = "") -> str:
 
 
 def _backends(report: Report, width: int) -> list[str]:
-    rows = [(r.name, share(g, so_far=not report.complete), g.outcome) for r, g in backends(report)]
-    rows = sorted(rows, key=lambda row: -SEVERITY.index(row[2]))
-    rows += [(", ".join(v for k, v in e.items() if k != "reason"), _absent(e), "not run") for e in report.not_run]
-    column = max((len(name) for name, _, _ in rows if len(name) <= min(_NAME, width - _VERDICT)), default=0)
+    """A line for each backend, the worst first: name, verdict, checks that differ of those that ran, share not run.
+
+    A name that is too long for the width has a line of its own. Below comes why a backend has few results or none.
+    """
+    rows = [("backend", "verdict" if report.complete else "so far", "checks", "not run")]
+    rows += [_row(r.name, g) for r, g in sorted(backends(report), key=lambda pair: -SEVERITY.index(pair[1].outcome))]
+    rows += [(_name(entry), "not run", "", "") for entry in report.not_run]
+    name, said, checks, skipped = (max(map(len, column)) for column in zip(*rows, strict=True))
+    beside = f"{{:<{said}}}  {{:>{checks}}}  {{:>{skipped}}}"
+    name = max((len(row[0]) for row in rows if len(row[0]) + len(beside.format("", "", "")) + 2 <= width), default=0)
     lines = []
-    for name, said, _ in rows:
-        if len(name) <= column:
-            beside = column + 2
-            lines += _wrapped(said, width, first=f"{name:<{beside}}", then=" " * beside)
-        else:
-            lines += [name, *_wrapped(said, width, first="  ", then="  ")]
-    return lines
+    for row in rows:
+        cells = beside.format(*row[1:]).rstrip()
+        lines += [f"{row[0]:<{name}}  {cells}"] if len(row[0]) <= name else [row[0], " " * (name + 2) + cells]
+    notes = [line for note in _notes(report) for line in _wrapped(note, width, then="  ")]
+    return [*lines, "", *notes] if notes else lines
 
 
-def _absent(entry: dict[str, str]) -> str:
-    return f"not run: {shorten(entry.get('reason', '') or 'no reason was recorded', _WORDS)}"
+def _row(name: str, results: Group) -> tuple[str, str, str, str]:
+    ran, planned = len(results.ran), len(results.results)
+    checks = f"{len(results.parting):,}/{ran:,}" if results.parting else f"{ran:,}"
+    return name, verdict(results), checks, percent(planned - ran, planned) if planned else ""
+
+
+def _name(entry: dict[str, str]) -> str:
+    """The backend of an entry that did not run; older reports name it otherwise."""
+    return ", ".join(value for key, value in entry.items() if key != "reason")
+
+
+def _notes(report: Report) -> Iterator[str]:
+    for record, results in backends(report):
+        skipped, planned = results.counts["not run"], len(results.results)
+        if not results.ran:
+            yield f"{record.name}: nothing ran: {not_run(results)}"
+        elif 2 * skipped > planned:  # a few have their reasons in the report
+            yield f"{record.name}: {skipped:,} of {count(planned, 'check')} not run: {not_run(results)}"
+        if verdict(results) == "not judged":
+            yield f"{record.name}: the document leaves {count(len(results.ran), 'check')} open"
+    for entry in report.not_run:
+        yield f"{_name(entry)}: {shorten(entry.get('reason', '') or 'no reason was recorded', _WORDS)}"
 
 
 def _causes(report: Report, found: Sequence[Group], width: int) -> list[str]:
@@ -62,7 +85,7 @@ def _causes(report: Report, found: Sequence[Group], width: int) -> list[str]:
         if place < _SHOWN:
             lines += _wrapped(_witness(one.shown), width, first="    ", then="    ")
     if len(found) > _CAUSES:
-        lines.append(f"{count(len(found) - _CAUSES, 'cause')} more in the report")
+        lines.append(f"{count(len(found) - _CAUSES, 'more cause')} in the report")
     return lines
 
 
@@ -108,7 +131,7 @@ def _third(number: int, verb: str) -> str:
 def _next(found: Sequence[Group], width: int, out: str) -> list[str]:
     lines = _wrapped(f"Report: {out}/report.md, every result: {out}/report.json", width, then="  ")
     if found:
-        lines += _wrapped("See one check again: halfeven run ... --item ID, as in the report", width, then="  ")
+        lines += _wrapped("Repeat one check: halfeven run ... --item ID, with its ID in the report", width, then="  ")
     return [*lines, *_wrapped(f"Compare with another run: halfeven diff {out} OTHER", width, then="  ")]
 
 
@@ -143,7 +166,7 @@ def _differences(whole: Group, shown: Result) -> Iterator[str]:
     for one in found[:_SHOWN]:
         yield f"  {shorten(one.key[0], _WORDS)} ({count(len(one.results), 'check')})"
     if len(found) > _SHOWN:
-        yield f"  {count(len(found) - _SHOWN, 'cause')} more in .results"
+        yield f"  {count(len(found) - _SHOWN, 'more cause')} in .results"
     far = steps(largest([shown]))
     yield f"  {shown.requirement}" + (f", by {far}:" if far else ":")
     w = shown.witness
@@ -157,7 +180,7 @@ def _differences(whole: Group, shown: Result) -> Iterator[str]:
         # One line more is shown rather than announced.
         yield from (f"    {line}" for line in script[: None if len(script) == _SCRIPT + 1 else _SCRIPT])
         if len(script) > _SCRIPT + 1:
-            yield f"    # {len(script) - _SCRIPT} lines more in .witness.script"
+            yield f"    # {count(len(script) - _SCRIPT, 'more line')} in .witness.script"
     else:
         yield f"    {shorten(w.where, _WORDS)}"
         said = {"arguments": w.x, "expected": w.expected, "actual": w.actual}

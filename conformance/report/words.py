@@ -18,6 +18,8 @@ __all__ = [
     "count",
     "fence",
     "library",
+    "not_run",
+    "percent",
     "progress",
     "replay",
     "share",
@@ -25,6 +27,7 @@ __all__ = [
     "steps",
     "table",
     "text",
+    "verdict",
 ]
 
 MEANING: dict[OutcomeName, str] = {
@@ -122,31 +125,50 @@ def progress(report: Report) -> str:
     return " ".join(said)
 
 
-def share(results: Group, *, so_far: bool = False) -> str:
+def verdict(results: Group) -> str:
+    """A backend's verdict in a word or two: conforms, differs, not judged or not run."""
+    if not results.ran:
+        return "not run"
+    if results.parting:
+        return "differs"
+    return "not judged" if results.counts["implementation-defined"] == len(results.ran) else "conforms"
+
+
+def not_run(results: Group) -> str:
+    """The most frequent reason why checks were not run."""
+    skipped = (r.detail or r.cause or "no reason was recorded" for r in results.results if r.outcome == "not run")
+    reasons = Counter(skipped).most_common(1)
+    return shorten(reasons[0][0], 120) if reasons else "no check finished"
+
+
+def percent(part: int, whole: int) -> str:
+    """A share that is 0% only where the part is 0, and 100% only where it is the whole: ``<1%``, ``>99%``."""
+    if not 0 < part < whole:
+        return "100%" if part else "0%"
+    rounded = round(100 * part / whole)
+    return "<1%" if rounded < 1 else ">99%" if rounded > 99 else f"{rounded}%"  # noqa: PLR2004 - percent
+
+
+def share(results: Group) -> str:
     """Whether a backend conforms, in how many of its checks, and how many of them were not run.
 
     Without the share a backend that refuses most checks would look as good as one that passes them.
     """
     ran, skipped = len(results.ran), results.counts["not run"]
-    reasons = Counter(
-        r.detail or r.cause or "no reason was recorded" for r in results.results if r.outcome == "not run"
-    )
-    reason = shorten(reasons.most_common(1)[0][0], 120) if reasons else "no check finished"
     if not ran:
-        return f"nothing ran: {reason}"
-    when = " so far" if so_far else ""
+        return f"nothing ran: {not_run(results)}"
     left = f"; {skipped:,}" if skipped else ""
     if results.parting:
         crashed = f" ({results.counts['crashed']:,} crashed)" if results.counts["crashed"] else ""
         checks = f"the {count(ran, 'check')} that ran" if skipped else count(ran, "check")
-        said = f"differs{when} in {len(results.parting):,} of {checks}{crashed}"
+        said = f"differs in {len(results.parting):,} of {checks}{crashed}"
         left += f" of {ran + skipped:,}" if skipped else ""
     else:
         checks = f"the {ran:,} of {count(ran + skipped, 'check')} that ran" if skipped else count(ran, "check")
-        silent = results.counts["implementation-defined"] == ran
-        said = f"not judged{when}: the document leaves {checks} open" if silent else f"conforms{when} in {checks}"
+        judged = verdict(results) == "conforms"
+        said = f"conforms in {checks}" if judged else f"not judged: the document leaves {checks} open"
     # Most of it missing wants a reason; a few checks have theirs in the report.
-    why = f": {reason}" if skipped > ran else ""
+    why = f": {not_run(results)}" if skipped > ran else ""
     return f"{said}{left} not run{why}" if skipped else said
 
 

@@ -10,6 +10,7 @@ import pytest
 from halfeven.conformance.report.causes import by_cause
 from halfeven.conformance.report.model import BackendRecord, Report, Result, Witness
 from halfeven.conformance.report.terminal import short, to_text
+from halfeven.conformance.report.words import percent
 
 SHOWN = Path(__file__).parent / "shown"
 RECIPROCAL = "multiplies by 1/s where the document divides by s"
@@ -20,7 +21,7 @@ Make = Callable[..., Any]
 
 def many(result: Make, report: Make) -> Report:
     """Three backends that differ by more causes than are shown, one that conforms, one that is not installed."""
-    names = ("torch.fake_quantize_per_tensor_affine", LONG, "torchao")
+    names = ("torch.quantized_decomposed.per_channel_group", LONG, "torchao")
     results = [
         result(
             requirement,
@@ -99,6 +100,32 @@ def test_the_end_of_a_run_as_it_looks(
     assert all(r.name in shown for r in found.backends), "names are whole"
 
 
+def test_a_name_of_fifty_characters_has_its_verdict_beside_it_in_eighty_columns(result: Make, report: Make) -> None:
+    name = "n" * 50
+    results = [result(f"d{i}", "differs", name, "onnx", cause=RECIPROCAL) for i in range(41)]
+    results += [result(f"e{i}", "exact", name, "onnx") for i in range(99)] + [result("n", "not run", name, "onnx")]
+    shown = to_text(report(*results, backends=(BackendRecord(name, "onnx", "", "", "", ""),)), 80).splitlines()
+    assert shown[:3] == [f"{'backend':<50}  verdict  checks  not run", f"{name}  differs  41/140       1%", ""]
+
+
+def test_a_silent_document_leaves_a_backend_unjudged(result: Make, report: Make) -> None:
+    shown = to_text(report(result("nan", "implementation-defined")), 80).splitlines()
+    assert shown == [
+        "backend  verdict     checks  not run",
+        "torchao  not judged       1       0%",
+        "",
+        "torchao: the document leaves 1 check open",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("part", "whole", "said"),
+    [(0, 9, "0%"), (1, 900, "<1%"), (1, 3, "33%"), (899, 900, ">99%"), (9, 9, "100%"), (0, 0, "0%")],
+)
+def test_a_share_is_none_or_all_only_where_it_is(part: int, whole: int, said: str) -> None:
+    assert percent(part, whole) == said
+
+
 @pytest.mark.parametrize("width", [40, 60, 80, 81, 120])
 def test_nothing_is_wider_than_the_terminal_but_a_single_word(width: int, result: Make, report: Make) -> None:
     lines = to_text(many(result, report), width, "out").splitlines()
@@ -158,4 +185,4 @@ def test_short_of_a_crash_ends_with_its_error(result: Make) -> None:
 def test_a_long_script_is_cut_and_says_so(result: Make) -> None:
     longer = replace(result("odd", "differs").witness, script="\n".join(f"line{i}" for i in range(40)))
     text = short([result("odd", "differs", witness=longer)])
-    assert text.endswith("    line11\n    # 28 lines more in .witness.script")
+    assert text.endswith("    line11\n    # 28 more lines in .witness.script")
