@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from halfeven.conformance.report.causes import by_cause
 from halfeven.conformance.report.groups import SEVERITY, Group, backends, largest
-from halfeven.conformance.report.model import Report, Result
+from halfeven.conformance.report.model import Report, Result, Witness
 from halfeven.conformance.report.words import count, not_run, percent, progress, share, shorten, steps, verdict
 
 __all__ = ["short", "to_text"]
@@ -102,15 +102,11 @@ def _witness(result: Result) -> str:
         return f"{result.backend}, {result.requirement}"
     if not w.scale:
         return f"{result.backend}, {result.operation}: {shorten(w.where, _WORDS)}"
-    return f"{result.backend}: {_element(result)}"
+    return f"{result.backend}: {_input(w)}: expected {w.expected}, got {w.actual}"
 
 
-def _element(result: Result) -> str:
-    w = result.witness
-    if w is None:
-        return ""
-    zero = f", zero point {w.zero}" if w.zero else ""
-    return f"x {w.x}, scale {w.scale}{zero}: expected {w.expected}, got {w.actual}"
+def _input(w: Witness) -> str:
+    return f"x {w.x}, scale {w.scale}" + (f", zero point {w.zero}" if w.zero else "")
 
 
 def _totals(report: Report, causes: int) -> str:
@@ -173,9 +169,11 @@ def _differences(whole: Group, shown: Result) -> Iterator[str]:
     if w is None:
         yield from (f"    {line}" for line in shown.detail.strip().splitlines()[-3:])
     elif w.scale:
-        yield f"    {_element(shown)}"
+        yield f"    {_input(w)}"
+        yield f"    expected {w.expected}, got {w.actual}"
         if w.quotient:
-            yield f"    exact quotient {shorten(w.quotient, _WORDS)}, {shorten(w.to_tie, _WORDS)} from a tie"
+            yield f"    exact quotient {shorten(w.quotient, _WORDS)}"
+            yield f"    distance to the nearest tie {shorten(w.to_tie, _WORDS)}"
         script = w.script.strip().splitlines()
         # One line more is shown rather than announced.
         yield from (f"    {line}" for line in script[: None if len(script) == _SCRIPT + 1 else _SCRIPT])

@@ -172,7 +172,10 @@ def test_short_shows_the_causes_and_the_first_witness_with_its_script(result: Ma
         "  adds the zero point before rounding where the document adds the zero point after rounding (1 check)",
     ]
     assert lines[3] == "  torchao/quantize/odd, by 1 code step:"
-    assert "x 0x3f000000 (0.5), scale 0x3f800000 (1.0), zero point 1: expected 1, got 2" in lines[4]
+    assert lines[4:6] == [
+        "    x 0x3f000000 (0.5), scale 0x3f800000 (1.0), zero point 1",
+        "    expected 1, got 2",
+    ]
     assert text.endswith("    print(expected, actual)")
 
 
