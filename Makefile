@@ -12,7 +12,7 @@ READY := $(VENV)/ready
 PINNED := $(VENV)/torch.txt
 OUT ?= halfeven-report
 PYTEST_ARGS ?= -n auto
-# The libraries that are tried, as extras and as backends; BACKENDS may also name pkg.mod:attr.
+# The libraries that are checked, as extras and as backends; BACKENDS may also name pkg.mod:attr.
 LIBRARIES ?= torchao,onnx,aimet,modelopt,compressed-tensors,brevitas
 BACKENDS ?= default
 
@@ -29,7 +29,7 @@ help: ## show this list
 
 setup: $(READY) ## make .venv and install halfeven into it
 
-conformance: $(READY) ## try the default backends against their profiles and write the report
+conformance: $(READY) ## check the default backends against their profiles and write the report
 	@status=0; $(BIN)/halfeven run $(BACKENDS) --out $(OUT) || status=$$?; echo; \
 	case $$status in \
 	0) echo "Every backend conforms to the profile it claims." ;; \
@@ -40,19 +40,19 @@ conformance: $(READY) ## try the default backends against their profiles and wri
 test: $(READY) ## run the tests on the installed package
 	$(BIN)/pytest $(PYTEST_ARGS)
 
-libraries: $(READY) ## install the libraries that are tried (LIBRARIES=torchao,onnx,...)
+libraries: $(READY) ## install the libraries that are checked (LIBRARIES=torchao,onnx,...)
 	$(BIN)/python -m pip install --quiet -c $(PINNED) '.[$(LIBRARIES)]'
 
 TIER ?= quick
 
-reports: libraries ## try every installed library (TIER=quick or standard), one report each, under reports/
+reports: libraries ## check every installed library (TIER=quick or standard), one report each, under reports/
 	$(BIN)/python tools/reports.py reports $(TIER)
 
 docs: $(READY) ## write docs/requirements.md from the requirements and what they cover
 	$(BIN)/python tools/requirements.py docs/requirements.md
 
 # Peers and plots: make libraries LIBRARIES=torchao,onnx,aimet,modelopt,compressed-tensors,benchmark
-benchmark: $(READY) ## time the kernels beside the installed peers (BENCHMARK_ARGS=--quick, or --help), and the suite
+benchmark: $(READY) ## time the kernels next to the installed peers (BENCHMARK_ARGS=--quick, or --help), and the suite
 	$(BIN)/python benchmarks/speed.py $(BENCHMARK_ARGS)
 	$(BIN)/python benchmarks/bulk.py
 

@@ -1,4 +1,4 @@
-"""The command ``halfeven``: run, list, diff. Exit status: 0 conforms, 1 differs, 2 usage or nothing ran."""
+"""The command ``halfeven``: run, list, diff."""
 
 import argparse
 import os
@@ -12,6 +12,10 @@ from pathlib import Path
 __all__ = ["main"]
 
 CONFORMS, DIFFERS, USAGE = 0, 1, 2
+_ABOUT = (
+    "Check implementations of quantization against the formulas they document. "
+    "Exit status: 0 conforms, 1 differs, 2 wrong usage, an incomplete run, or nothing ran."
+)
 _AFTER = "What follows -- goes to pytest: halfeven run torch -- -k int8"
 
 
@@ -38,10 +42,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser("halfeven", description=__doc__, allow_abbrev=False, epilog=_AFTER)
+    parser = argparse.ArgumentParser("halfeven", description=_ABOUT, allow_abbrev=False, epilog=_AFTER)
     parser.add_argument("--version", action="version", version=f"halfeven {metadata.version('halfeven')}")
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
-    run = commands.add_parser("run", help="try backends against their profiles, and write a report", allow_abbrev=False)
+    run = commands.add_parser("run", help="check backends and write a report", allow_abbrev=False)
     run.add_argument("backends", nargs="*", metavar="BACKEND", help="names, groups or pkg.mod:attr (default: default)")
     run.add_argument("--profile", help="hold every backend to this profile instead of its own claim")
     run.add_argument("--tier", default="quick", help="quick (default) or standard")
@@ -49,18 +53,18 @@ def _parser() -> argparse.ArgumentParser:
     run.add_argument("--out", type=Path, default=Path("halfeven-report"), help="folder (default: halfeven-report)")
     run.add_argument("--seed", type=int, default=0, help="seed of what is drawn (default: 0)")
     run.add_argument(
-        "--item", action="append", default=[], metavar="ID", help="this item of the report alone; repeatable"
+        "--item", action="append", default=[], metavar="ID", help="run only this item of the report; repeatable"
     )
-    run.add_argument("--resume", action="store_true", help="take up an interrupted run in --out")
-    lists = commands.add_parser("list", help="show what there is", allow_abbrev=False)
+    run.add_argument("--resume", action="store_true", help="resume an interrupted run in --out")
+    lists = commands.add_parser("list", help="list backends, profiles, formulas, ...", allow_abbrev=False)
     lists.add_argument("what", metavar="WHAT", help="backends, profiles, formulas, requirements or documents")
     lists.add_argument(
-        "names", nargs="*", default=[], metavar="FORMULA", help="with formulas: these alone, with all they say"
+        "names", nargs="*", default=[], metavar="FORMULA", help="with formulas: show these formulas in full"
     )
-    lists.add_argument("--profile", help="what speaks of this profile only")
+    lists.add_argument("--profile", help="only entries for this profile")
     diff = commands.add_parser("diff", help="compare two reports; status 1 on a regression", allow_abbrev=False)
-    diff.add_argument("base", type=Path)
-    diff.add_argument("head", type=Path)
+    diff.add_argument("base", type=Path, help="the earlier report, or its folder")
+    diff.add_argument("head", type=Path, help="the later one")
     return parser
 
 

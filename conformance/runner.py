@@ -150,7 +150,7 @@ def _status(request: Request, ending: Ending) -> int:
     if not report.ran:
         return _unknown("nothing ran, so nothing is known to conform; the report says why")
     if report.conforms and not says_something(report.results):
-        return _unknown("no documented requirement was tried, so nothing is known to conform; the report says why")
+        return _unknown("no documented requirement was checked, so nothing is known to conform; the report says why")
     return CONFORMS if report.conforms else DIFFERS
 
 

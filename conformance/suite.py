@@ -79,11 +79,11 @@ def check(
     array: ArrayKind | None = None,
     seed: int = 0,
 ) -> Verdict:
-    """Try ``fn`` against ``profile``, in this process.
+    """Check ``fn`` against ``profile``, in this process.
 
     ``fn(x, scale, zero_point, *, qmin, qmax)`` for quantize and fake_quantize, ``fn(q, scale, zero_point)`` for
-    dequantize; with a ``block_size`` keyword it is tried beyond per tensor. A class or object with several
-    operations, or a ``Backend``, is tried in all of them. With ``formula``, the id of a documented function, ``fn``
+    dequantize; with a ``block_size`` keyword it is checked beyond per tensor. A class or object with several
+    operations, or a ``Backend``, is checked in all of them. With ``formula``, the id of a documented function, ``fn``
     is called with that function's arguments by keyword, and held to the requirements that speak of it.
 
     Raises:

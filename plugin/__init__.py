@@ -1,4 +1,4 @@
-"""The pytest plugin: one item per (backend, requirement, check, configuration), beside or instead of one's own tests.
+"""The pytest plugin: one item per (backend, requirement, check, configuration), with your own tests or alone.
 
 Every pytest run of the environment loads this module, so it has the options alone: the engine, and torch with it, is
 imported where ``--halfeven-backend`` asks for it, after every conftest.py has set what it sets.
@@ -19,12 +19,16 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     group = parser.getgroup("halfeven", "conformance of quantization numerics")
     add = group.addoption
     add(
-        "--halfeven-backend", action="append", default=[], metavar="NAME", help="a backend to try: NAME or pkg.mod:attr"
+        "--halfeven-backend",
+        action="append",
+        default=[],
+        metavar="NAME",
+        help="a backend: NAME or pkg.mod:attr",
     )
     add("--halfeven-profile", metavar="PROFILE", help="the profile to hold every backend to, instead of its own claim")
-    add("--halfeven-item", action="append", default=[], metavar="ID", help="this item alone, as reports name it")
-    add("--halfeven-only", action="store_true", help="run the suite alone, without one's own tests")
-    add("--halfeven-tier", default="quick", choices=["quick", "standard"], help="how much to try (default: quick)")
+    add("--halfeven-item", action="append", default=[], metavar="ID", help="run only this item, named as in a report")
+    add("--halfeven-only", action="store_true", help="run only the suite, without your own tests")
+    add("--halfeven-tier", default="quick", choices=["quick", "standard"], help="how much to check (default: quick)")
     add("--halfeven-seed", type=int, default=0, help="the seed of drawn scales and configurations (default: 0)")
     add("--halfeven-out", metavar="DIR", help="where to write report.json, report.md and the journal")
     for hidden, default in (("--halfeven-resume", False), ("--halfeven-command", "")):
