@@ -5,7 +5,7 @@ import os
 import sys
 import time
 from collections.abc import Callable
-from typing import TextIO
+from typing import Any, TextIO
 
 import pytest
 from rich.console import Console
@@ -41,8 +41,9 @@ class Display:
     def pytest_configure(self, config: pytest.Config) -> None:
         """Let pytest's reporter, which is registered by now, write to nowhere before xdist asks for it."""
         plugins = config.pluginmanager
-        plugins.unregister(name="terminalreporter")
-        plugins.register(pytest.TerminalReporter(config, io.StringIO()), "terminalreporter")
+        if plugins.has_plugin("terminalreporter"):
+            reporter: Any = plugins.unregister(name="terminalreporter")
+            plugins.register(type(reporter)(config, io.StringIO()), "terminalreporter")  # pytest 8.3 has no name for it
 
     def pytest_internalerror(self, excrepr: object) -> None:
         """Print what pytest's reporter no longer shows."""

@@ -212,7 +212,7 @@ class Session:
         if not self.worker and self.out is not None:
             self._write(complete=self._complete)
 
-    def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
+    def pytest_terminal_summary(self, terminalreporter: Any) -> None:
         """The few lines at the end of a run."""
         report = self._report(complete=self._complete)
         terminalreporter.section("halfeven")
