@@ -12,8 +12,8 @@ READY := $(VENV)/ready
 PINNED := $(VENV)/torch.txt
 OUT ?= halfeven-report
 PYTEST_ARGS ?= -n auto
-# The libraries that are checked, as extras and as backends; BACKENDS may also name pkg.mod:attr.
-LIBRARIES ?= torchao,onnx,aimet,modelopt,compressed-tensors,brevitas
+# Extras to install; BACKENDS may also name pkg.mod:attr.
+LIBRARIES ?= libraries
 BACKENDS ?= default
 
 PACKAGES := reference optimized conformance plugin
@@ -22,7 +22,7 @@ SOURCES := $(shell find $(PACKAGES:%=%/.) -name __pycache__ -prune -o \( -type d
 	-o -name '*.json' -o -name '*.ini' -o -name '*.cpp' -o -name '*.h' -o -name py.typed \) -print)
 
 .DELETE_ON_ERROR:
-.PHONY: help setup conformance test reports docs libraries benchmark sanitize lint clean
+.PHONY: help setup conformance test mutants reports docs libraries benchmark sanitize lint clean
 
 help: ## show this list
 	@sed -n 's/^\([a-z]*\):.*## /  make \1|/p' $(MAKEFILE_LIST) | awk -F'|' '{ printf "%-20s %s\n", $$1, $$2 }'
@@ -40,6 +40,11 @@ conformance: $(READY) ## check the default backends against their profiles and w
 test: $(READY) ## run the tests on the installed package
 	$(BIN)/pytest $(PYTEST_ARGS)
 
+MODULES ?=
+
+mutants: $(READY) ## show every mutant to the calls that must see it, and write docs/mutants.md (MODULES=onnx for some, no page)
+	PYTHONPATH=tests $(BIN)/python -P tests/mutants/__main__.py "$(MODULES)" docs/mutants.md
+
 libraries: $(READY) ## install the libraries that are checked (LIBRARIES=torchao,onnx,...)
 	$(BIN)/python -m pip install --quiet -c $(PINNED) '.[$(LIBRARIES)]'
 
@@ -51,7 +56,7 @@ reports: libraries ## check every installed library (TIER=quick or standard), on
 docs: $(READY) ## write docs/requirements.md from the requirements and what they cover
 	$(BIN)/python tools/requirements.py docs/requirements.md
 
-# Peers and plots: make libraries LIBRARIES=torchao,onnx,aimet,modelopt,compressed-tensors,benchmark
+# Peers and plots: make libraries LIBRARIES=libraries,benchmark
 benchmark: $(READY) ## time the kernels next to the installed peers (BENCHMARK_ARGS=--quick, or --help), and the suite
 	$(BIN)/python benchmarks/speed.py $(BENCHMARK_ARGS)
 	$(BIN)/python benchmarks/bulk.py

@@ -17,6 +17,7 @@ from setuptools.command.build_ext import build_ext
 
 TARGET = "0x020b000000000000"  # torch 2.11
 FOLDER = Path("optimized/kernels")
+PACKAGES = ("reference", "optimized", "conformance", "plugin")
 FLAGS = [
     "-std=c++20",
     "-O3",
@@ -123,7 +124,14 @@ class Wheel(bdist_wheel):
         return ("py3", "none", super().get_tag()[2] if built else "any")
 
 
+def packages() -> list[str]:
+    """Every folder with an ``__init__.py``: a system that is added needs no entry anywhere."""
+    found = (init for part in PACKAGES for init in Path(part).rglob("__init__.py"))
+    return sorted("halfeven." + ".".join(init.parent.parts) for init in found)
+
+
 setup(
+    packages=packages(),
     ext_modules=[
         Extension(
             "halfeven.optimized.kernels._cpu",

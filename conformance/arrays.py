@@ -1,4 +1,4 @@
-"""Arrays at the seam: NumPy to torch and back bit for bit, memory layouts, ordered bits, and poison."""
+"""Arrays at the seam: NumPy to torch and back bit for bit, and memory layouts."""
 
 from typing import Any
 
@@ -16,11 +16,7 @@ __all__ = [
     "arrange",
     "from_backend",
     "layouts",
-    "ordered",
-    "signed_bits",
-    "step",
     "to_torch",
-    "unordered",
 ]
 
 _BFLOAT16 = np.dtype(ml_dtypes.bfloat16)
@@ -28,7 +24,6 @@ _FLOAT8 = {
     np.dtype(getattr(ml_dtypes, name)): getattr(torch, name)
     for name in ("float8_e4m3fn", "float8_e4m3fnuz", "float8_e5m2", "float8_e5m2fnuz", "float8_e8m0fnu")
 }
-_INTEGER = {size: np.dtype(f"int{8 * size}") for size in (1, 2, 4, 8)}
 
 
 def to_torch(a: Array) -> torch.Tensor:
@@ -59,32 +54,6 @@ def from_backend(value: Any) -> Array:
         return np.asarray(value)
     msg = f"result of type {type(value).__name__} is not accepted: return a torch tensor or a NumPy array"
     raise TypeError(msg)
-
-
-def signed_bits(a: Array) -> Array:
-    """The bit pattern of every element, as a signed integer of the same width."""
-    return a.view(_INTEGER[a.dtype.itemsize])
-
-
-def ordered(a: Array) -> Array:
-    """Integers in the order of the floats: neighbours differ by one, and -0.0 comes with +0.0 at 0."""
-    bits = signed_bits(a).astype(np.int64)
-    return np.where(bits < 0, -(bits & np.int64(np.iinfo(_INTEGER[a.dtype.itemsize]).max)), bits)
-
-
-def unordered(index: Array, dtype: np.dtype[Any]) -> Array:
-    """The floats at ordered ``index``; past the infinities there is nothing, so the index is limited to them."""
-    top = ordered(np.asarray(np.inf, dtype))
-    limited = np.clip(index, -top, top)
-    integer = _INTEGER[dtype.itemsize]
-    magnitude = np.abs(limited).astype(integer)
-    bits = np.where(limited < 0, magnitude | np.asarray(np.iinfo(integer).min, integer), magnitude)
-    return np.asarray(bits.view(dtype))
-
-
-def step(a: Array, ulps: npt.ArrayLike) -> Array:
-    """The float ``ulps`` neighbours above ``a`` (below for negative counts), broadcast."""
-    return unordered(ordered(a) + np.asarray(ulps), a.dtype)
 
 
 def layouts(shape: Shape) -> list[Layout]:

@@ -19,7 +19,8 @@ from halfeven.conformance.arrays import arrange, from_backend, to_torch
 from halfeven.conformance.backends.protocol import Backend, Unsupported, names
 from halfeven.conformance.configuration import DTYPES, Case, Configuration
 from halfeven.conformance.environment import restore
-from halfeven.reference.profiles import PROFILES, Operation
+from halfeven.reference.profile import Operation
+from halfeven.reference.systems import PROFILES
 
 Array = npt.NDArray[Any]
 

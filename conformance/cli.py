@@ -70,8 +70,9 @@ def _parser() -> argparse.ArgumentParser:
 
 def _run(options: argparse.Namespace, extra: list[str], given: list[str]) -> int:
     from halfeven.conformance import runner
+    from halfeven.conformance.backends.protocol import canonical_profile
     from halfeven.conformance.trial import TIERS
-    from halfeven.reference.profiles import PROFILES
+    from halfeven.reference.systems import PROFILES
 
     _among("tier", options.tier, TIERS)
     if options.workers != "auto" and not options.workers.isdigit():
@@ -79,6 +80,7 @@ def _run(options: argparse.Namespace, extra: list[str], given: list[str]) -> int
     if options.resume:
         given = _taken_up(options, given)
     if options.profile is not None:
+        options.profile = canonical_profile(options.profile)
         _among("profile", options.profile, PROFILES)
     request = runner.Request(
         backends=options.backends or ["default"],
@@ -116,10 +118,12 @@ def _taken_up(options: argparse.Namespace, given: list[str]) -> list[str]:
 def _list(options: argparse.Namespace) -> int:
     from tabulate import tabulate
 
-    from halfeven.reference.profiles import PROFILES
+    from halfeven.conformance.backends.protocol import canonical_profile
+    from halfeven.reference import PROFILES
 
     _among("WHAT", options.what, _LISTS)
     if options.profile is not None:
+        options.profile = canonical_profile(options.profile)
         _among("profile", options.profile, PROFILES)
     if options.names:
         return _describe(options.what, options.names)
@@ -133,12 +137,14 @@ def _describe(what: str, names: list[str]) -> int:
     """A formula's equation and source, and how its function is called."""
     import inspect
 
-    from halfeven.reference.catalogue import FORMULAS
+    from halfeven.conformance.nearest import nearest
+    from halfeven.reference import FORMULAS
 
     if what != "formulas":
         return _usage(f"{names[0]} is not accepted: only formulas are listed by name")
     for name in names:
-        _among("FORMULA", name, FORMULAS)
+        if name not in FORMULAS:
+            return _usage(f"FORMULA={name!r} is not accepted{nearest(name, FORMULAS)}")
         f = FORMULAS[name]
         arguments = ", ".join(
             p.name if p.default is p.empty else f"{p.name}={p.default!r}"
@@ -146,6 +152,13 @@ def _describe(what: str, names: list[str]) -> int:
         )
         print(f"{f.id}({arguments})\n\n    {f.equation}\n    {f.source} ({f.basis.name})\n")
         print(f"{inspect.getdoc(f.function)}\n")
+        for choice, words in (f.behaviour.choices() if f.behaviour else {}).items():
+            own = getattr(f.behaviour, choice)
+            print(f"    {choice}: {words[own]}; or " + ", ".join(w for v, w in words.items() if v != own))
+        documented = FORMULAS[f.id.partition("@")[0]].behaviour
+        for version in FORMULAS.versions(f.id):
+            if version.version and version.behaviour is not None and documented is not None:
+                print(f"    {version.id} ({version.source}): {documented.against(version.behaviour)}")
     return CONFORMS
 
 
@@ -156,46 +169,50 @@ def _backends(profile: str | None) -> list[dict[str, str]]:
 
 
 def _profiles(profile: str | None) -> list[dict[str, str]]:
-    from halfeven.reference.profiles import PROFILES
+    from halfeven.reference import PROFILES
 
-    wanted = [p for p in PROFILES.values() if profile in {None, p.name}]
+    # A version of functions alone computes the operations as its document says.
+    own = [p for n, p in PROFILES.items() if "@" not in n or p.model != PROFILES[n.partition("@")[0]].model]
+    wanted = [p for p in own if p.operations and profile in {None, p.name}]
     return [{"profile": p.name, "operations": ", ".join(p.numpy), "computes": p.title} for p in wanted]
 
 
 def _formulas(profile: str | None) -> list[dict[str, str]]:
-    from halfeven.conformance.requirements import requirements
-    from halfeven.reference.catalogue import FORMULAS
+    """One row per documented formula, with the versions that were measured."""
+    from halfeven.conformance.requirements import system_of
+    from halfeven.reference import FORMULAS
 
-    wanted = None if profile is None else {r.formula for r in requirements(profile)}
+    system = None if profile is None else system_of(profile)
     return [
-        {"formula": f.id, "basis": f.basis.name, "source": f.source, "equation": f.equation}
+        {
+            "formula": f.id,
+            "versions": ", ".join(v.version for v in FORMULAS.versions(f.id) if v.version),
+            "source": f.source,
+            "equation": f.equation,
+        }
         for f in FORMULAS.values()
-        if wanted is None or f.id.split("@")[0] in wanted
+        if not f.version and system in {None, f.system}
     ]
 
 
 def _requirements(profile: str | None) -> list[dict[str, str]]:
-    from halfeven.conformance.requirements import requirements
-    from halfeven.reference.profiles import PROFILES
+    from halfeven.conformance.requirements import every_requirement, requirements
 
-    names = [n for n in PROFILES if "@" not in n] if profile is None else [profile]
+    found = every_requirement().values() if profile is None else requirements(profile)
     return [
         {
             "requirement": r.id,
             "basis": r.basis,
             "text": r.text,
-            "formula": r.formula,
-            "checks": ", ".join(r.checks),
-            "kills": str(len(r.kills)),
+            "decided by": ", ".join(r.checks),
         }
-        for name in names
-        for r in requirements(name)
+        for r in found
     ]
 
 
 def _documents(profile: str | None) -> list[dict[str, str]]:
     """Every sentence of the documents: what tries it, or why nothing does."""
-    from halfeven.conformance.requirements.coverage import documents
+    from halfeven.conformance.documents import documents
 
     return [
         {
@@ -232,17 +249,12 @@ def _file(path: Path) -> Path:
     return path / "report.json" if path.is_dir() else path
 
 
-_FEW = 10  # Names that are all shown to who gives another one.
-
-
 def _among(name: str, value: str, accepted: Iterable[str]) -> None:
-    import difflib
+    from halfeven.conformance.nearest import nearest
 
     known = list(accepted)
     if value not in known:
-        near = difflib.get_close_matches(value, known, n=3, cutoff=0.4) if len(known) > _FEW else []
-        hint = f"did you mean {', '.join(near)}?" if near else f"give one of {', '.join(known)}"
-        msg = f"{name}={value!r} is not accepted: {hint}"
+        msg = f"{name}={value!r} is not accepted{nearest(value, known)}"
         raise ValueError(msg)
 
 

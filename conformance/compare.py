@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from halfeven.conformance.arrays import ordered, signed_bits
+from halfeven.conformance.bits import ordered, signed_bits
 
 Array = npt.NDArray[Any]
 

@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from halfeven.reference import Grid
 from halfeven.reference.blocks import BlockSize, Shape
-from halfeven.reference.profiles import Operation
+from halfeven.reference.profile import Operation
 
 Array = npt.NDArray[Any]
 Granularity = Literal["tensor", "channel", "token", "group", "block"]

@@ -1,25 +1,26 @@
 """Which evaluation model a set of answers follows: the search over models near the one that was claimed."""
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from itertools import combinations, product
-from typing import Any, get_args
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from halfeven.conformance.arrays import step
+from halfeven.conformance.bits import step
 from halfeven.conformance.compare import compare_codes, compare_reals
 from halfeven.conformance.configuration import DTYPES, Case
 from halfeven.reference import Grid
 from halfeven.reference import model as evaluation
 from halfeven.reference.blocks import per_element
-from halfeven.reference.model import DOES, EvaluationModel, changes
-from halfeven.reference.profiles import PROFILES, Profile
+from halfeven.reference.model import EvaluationModel
+from halfeven.reference.profile import Profile
+from halfeven.reference.systems import PROFILES
 
 Array = npt.NDArray[Any]
 
-__all__ = ["Answer", "Explanation", "evaluation_of", "explain", "flat", "in_words"]
+__all__ = ["Answer", "Explanation", "evaluation_of", "explain", "flat"]
 
 _SAMPLE = 128
 
@@ -67,8 +68,8 @@ def explain(profile: Profile, answers: Sequence[Answer], failing: Sequence[Answe
     if named is not None:
         # Of a release's choices only those are named that make the difference; where NaN alone differs, its code.
         tried = [replace(claimed, nan=named.nan)] if only_nan else []
-        return Explanation(in_words(claimed, next(m for m in [*tried, *_between(claimed, named)] if fits(m))), name)
-    everything = {f.name for f in fields(claimed)}
+        return Explanation(claimed.against(next(m for m in [*tried, *_between(claimed, named)] if fits(m))), name)
+    everything = set(claimed.choices())
     searched = {"nan"} if only_nan else everything if on_nan.any() else everything - {"nan"}
     words = next(_without_a_name(claimed, searched, fits), None)
     return None if words is None else Explanation(words)
@@ -76,12 +77,12 @@ def explain(profile: Profile, answers: Sequence[Answer], failing: Sequence[Answe
 
 def _without_a_name(claimed: EvaluationModel, searched: set[str], fits: Callable[..., bool]) -> Iterator[str]:
     """What reproduces the answers and is no profile's model, in words, the likeliest first."""
-    yield from (in_words(claimed, model) for model in _away(1, claimed, searched) if fits(model))
+    yield from (claimed.against(model) for model in _away(1, claimed, searched) if fits(model))
     if searched == {"nan"}:  # anything else reproduces it by accident: no arithmetic was seen
         return
     # After one field: where few points differ, a scale one ulp off reproduces much that is done otherwise.
     yield from (words for words, taken in _MISREAD.items() if fits(claimed, taken))
-    yield from (in_words(claimed, model) for model in _away(2, claimed, searched) if fits(model))
+    yield from (claimed.against(model) for model in _away(2, claimed, searched) if fits(model))
 
 
 def _narrow(case: Case) -> Case:
@@ -101,15 +102,9 @@ _MISREAD: dict[str, Callable[[Case], Case]] = {
 }
 
 
-def in_words(claimed: EvaluationModel, found: EvaluationModel) -> str:
-    """``multiplies by 1/s where the document divides by s; ...``, a clause for each field in which they differ."""
-    pairs = changes(claimed, found).items()
-    return "; ".join(f"{DOES[n][does]} where the document {DOES[n][says]}" for n, (says, does) in pairs)
-
-
 def _between(claimed: EvaluationModel, named: EvaluationModel) -> Iterator[EvaluationModel]:
     """The claimed model with some of the named one's choices, the fewest first; ``named`` itself comes last."""
-    changed = changes(claimed, named)
+    changed = claimed.changes(named)
     for away in range(1, len(changed) + 1):
         for names in combinations(changed, away):
             yield replace(claimed, **{n: getattr(named, n) for n in names})
@@ -133,13 +128,14 @@ def _system(profile: str) -> str:
 def _away(number: int, claimed: EvaluationModel, searched: set[str]) -> Iterator[EvaluationModel]:
     """The models that differ from the claimed one in ``number`` of the fields searched."""
     alternatives = {
-        f.name: [v for v in get_args(f.type) if v != getattr(claimed, f.name)]
-        for f in fields(claimed)
-        if f.name in searched
+        name: [v for v in words if v != getattr(claimed, name)]
+        for name, words in claimed.choices().items()
+        if name in searched
     }
     for names in combinations(alternatives, number):
         for values in product(*(alternatives[n] for n in names)):
-            yield replace(claimed, **dict(zip(names, values, strict=True)))
+            changed: dict[str, Any] = dict(zip(names, values, strict=True))
+            yield replace(claimed, **changed)
 
 
 def _reproduces(profile: Profile, model: EvaluationModel, answer: Answer) -> bool:

@@ -8,15 +8,17 @@ from typing import Any
 import numpy as np
 
 from halfeven.conformance.backends.protocol import Unsupported
-from halfeven.conformance.calls import CALLS, Arguments
 from halfeven.conformance.formulas import Answer, Difference, answer, ask, differences
 from halfeven.conformance.plan import Item
+from halfeven.conformance.points import nearest_point
 from halfeven.conformance.quote import quote
 from halfeven.conformance.report.model import OutcomeName, Result, Witness
+from halfeven.conformance.requirement import Arguments
+from halfeven.conformance.systems import call_sets
 from halfeven.conformance.witness import array_source, tensor_source
 from halfeven.reference.catalogue import FORMULAS, Formula
 
-__all__ = ["formula_of", "run_formula", "versions"]
+__all__ = ["formula_of", "run_formula"]
 
 _WORDS = 400  # of an argument in a witness
 
@@ -39,18 +41,12 @@ class _Evidence:
 def formula_of(formula: str, profile: str) -> Formula:
     """The formula that a profile holds a backend to: for ``name@version`` that version's, where there is one."""
     version = profile.partition("@")[2]
-    return FORMULAS.get(f"{formula}@{version}", FORMULAS[formula])
-
-
-def versions(formula: str) -> list[Formula]:
-    """The measured variants of a documented formula, and the formula itself."""
-    return [f for f in FORMULAS.values() if f.id.split("@")[0] == formula]
+    return FORMULAS.get(f"{formula}@{version}") or FORMULAS[formula]
 
 
 def _origin(formula: Formula) -> str:
     """Whose behaviour it is, to follow "as": ``torchao 0.18 was measured to do``."""
-    name, _, version = formula.id.partition("@")
-    system = name.partition(".")[0]
+    system, version = formula.system, formula.version
     return f"{system} {version} was measured to do" if version else f"{system} documents it"
 
 
@@ -59,7 +55,10 @@ def run_formula(item: Item) -> Result:
     start = time.perf_counter()
     claimed = formula_of(item.requirement.formula, item.backend.profile)
     evidence = _gather(item, claimed)
-    outcome, cause, detail = _judge(item, claimed, evidence)
+    point = nearest_point(claimed, evidence.asked) if evidence.failing else None
+    changes = claimed.behaviour.changes(point) if point is not None and claimed.behaviour is not None else {}
+    words = claimed.behaviour.against(point) if point is not None and claimed.behaviour is not None else ""
+    outcome, cause, detail = _judge(item, claimed, evidence, words)
     shown = outcome in {"differs", "explained", "crashed"}
     steps, unit = _largest(evidence) if shown else (0, "")
     return Result(
@@ -69,7 +68,8 @@ def run_formula(item: Item) -> Result:
         operation=item.requirement.operation,
         requirement=item.requirement.id,
         check=item.check,
-        configuration={"formula": claimed.id, "calls": len(evidence.asked)},
+        configuration={"formula": claimed.id, "calls": len(evidence.asked)}
+        | ({"choices": {name: str(does) for name, (_, does) in changes.items()}} if shown and changes else {}),
         outcome=outcome,
         points=evidence.points,
         differing=sum(f[3].differing for f in evidence.failing) if shown else 0,
@@ -85,7 +85,7 @@ def run_formula(item: Item) -> Result:
 def _gather(item: Item, claimed: Formula) -> _Evidence:
     found = _Evidence()
     function = item.backend.functions[item.requirement.formula]
-    for arguments in CALLS[item.requirement.formula, item.check].build():
+    for arguments in call_sets()[item.requirement.formula, item.check].build():
         expected = answer(claimed.function, arguments)  # before the call, which may change how the process computes
         try:
             actual = ask(function, arguments, item.backend.array)
@@ -100,7 +100,8 @@ def _gather(item: Item, claimed: Formula) -> _Evidence:
     return found
 
 
-def _judge(item: Item, claimed: Formula, evidence: _Evidence) -> tuple[OutcomeName, str, str]:
+def _judge(item: Item, claimed: Formula, evidence: _Evidence, words: str) -> tuple[OutcomeName, str, str]:
+    """The outcome, the cause and what is left to say; ``words`` tell the point that gives the answers, if one does."""
     left = f"not offered: {len(evidence.refused)} calls, such as: {evidence.refused[0]}" if evidence.refused else ""
     if not evidence.points:
         return "not run", "", left or "nothing was compared"
@@ -110,20 +111,27 @@ def _judge(item: Item, claimed: Formula, evidence: _Evidence) -> tuple[OutcomeNa
     if not evidence.failing:
         return "exact", "", left
     smallest = evidence.smallest
+    words = words or smallest[3].words
+    if (version := _reproducing(item, claimed, evidence)) is not None:
+        return "explained", f"as {_origin(version)}: {words}", left
+    if all(f[2].raised and not f[1].raised for f in evidence.failing):
+        return "crashed", smallest[3].words, f"{smallest[2].raised[0]}: {smallest[2].message}"
+    return "differs", words, left
+
+
+def _reproducing(item: Item, claimed: Formula, evidence: _Evidence) -> Formula | None:
+    """The document or a version of it that gives all the answers, where that is not what is claimed."""
     # A version named for the backend, its library or its release goes first.
     release = ".".join(item.backend.version.split(".")[:2])
-    own = (f"@{item.backend.name.rpartition('.')[2]}", f"@{item.backend.library}-", f"@{release}")
+    own = (item.backend.name.rpartition(".")[2], f"{item.backend.library}-", release)
     for other in sorted(
-        versions(item.requirement.formula), key=lambda f: not f"@{f.id.partition('@')[2]}".startswith(own)
+        FORMULAS.versions(item.requirement.formula), key=lambda f: not (f.version and f.version.startswith(own))
     ):
         if other is not claimed and all(
             not differences(answer(other.function, a), given).differing for a, given in evidence.asked
         ):
-            return "explained", f"as {_origin(other)}: {smallest[3].words}", left
-    raised = [f for f in evidence.failing if f[2].raised and not f[1].raised]
-    if len(raised) == len(evidence.failing):
-        return "crashed", smallest[3].words, f"{smallest[2].raised[0]}: {smallest[2].message}"
-    return "differs", smallest[3].words, left
+            return other
+    return None
 
 
 def _largest(evidence: _Evidence) -> tuple[int, str]:

@@ -13,9 +13,9 @@ import torch
 
 from halfeven.conformance.arrays import from_backend, to_torch
 from halfeven.conformance.backends.protocol import ArrayKind, Unsupported
-from halfeven.conformance.calls import Arguments
 from halfeven.conformance.compare import Comparison, compare_codes, compare_reals
 from halfeven.conformance.environment import restore
+from halfeven.conformance.requirement import Arguments
 
 Array = npt.NDArray[Any]
 

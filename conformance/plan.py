@@ -8,10 +8,12 @@ import numpy as np
 from halfeven.conformance.backends.protocol import Backend
 from halfeven.conformance.checks import CHECKS, Check
 from halfeven.conformance.configuration import DTYPES, Configuration, Granularity
-from halfeven.conformance.requirements import Requirement, requirements
+from halfeven.conformance.requirement import Requirement
+from halfeven.conformance.requirements import requirements
 from halfeven.conformance.trial import Tier
 from halfeven.reference import Grid
-from halfeven.reference.profiles import OPERATIONS, PROFILES, Operation, Profile
+from halfeven.reference.profile import OPERATIONS, Operation, Profile
+from halfeven.reference.systems import PROFILES
 
 __all__ = ["SMOKE", "UNDOCUMENTED", "Item", "grids", "plan"]
 

@@ -1,21 +1,27 @@
 """The source of a function with what it needs of its module, for scripts that stand alone."""
 
+import __future__
+
 import ast
+import dis
+import importlib
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Container, Iterator
 from functools import partial
+from types import CodeType
 from typing import Any
 
 __all__ = ["quote"]
 
 _PACKAGE = "halfeven"
+_FUTURE = "from __future__ import annotations"
 
 
-def quote(function: Callable[..., Any]) -> tuple[str, str] | None:
+def quote(function: Callable[..., Any], *, alone: bool = True) -> tuple[str, str] | None:
     """Python that defines ``function`` with the imports, names and functions of its module that it uses; and its name.
 
-    Of this package nothing is imported: a class of its own is an exception by the same name. None for what has no
-    source, or no name: a lambda, a method, an object.
+    To stand ``alone``, nothing of this package is imported: its functions are quoted too, and an exception of its own
+    is one by the same name. None for what has no source, or no name: a lambda, a method, an object.
     """
     plain = function.func if isinstance(function, partial) else function
     name = getattr(plain, "__qualname__", "")
@@ -33,14 +39,26 @@ def quote(function: Callable[..., Any]) -> tuple[str, str] | None:
     while waiting:
         if (found := waiting.pop()) in defined and found not in needed:
             needed[found] = defined[found]
-            waiting += [n.id for n in ast.walk(defined[found]) if isinstance(n, ast.Name)]
+            waiting += _globals(
+                compile(ast.Module([defined[found]], []), "", "exec", __future__.annotations.compiler_flag)
+            )
     kept = [node for node in tree.body if any(node is n for n in needed.values())]
-    lines = ["from __future__ import annotations", *(_source(node) for node in kept)]
+    lines = [_FUTURE, *(_source(node, needed, alone=alone) for node in kept)]
     if isinstance(function, partial):
         words = [*map(repr, function.args), *(f"{k}={v!r}" for k, v in function.keywords.items())]
         lines += ["from functools import partial", f"function = partial({', '.join([name, *words])})"]
         name = "function"
     return "\n".join(lines), name
+
+
+def _globals(code: CodeType) -> Iterator[str]:
+    """The names that a statement looks up in its module; a local name that the module has too is none."""
+    for instruction in dis.get_instructions(code):
+        if instruction.opname in {"LOAD_GLOBAL", "LOAD_NAME"}:
+            yield instruction.argval
+    for inner in code.co_consts:
+        if isinstance(inner, CodeType):
+            yield from _globals(inner)
 
 
 def _names(node: ast.stmt) -> list[str]:
@@ -57,7 +75,17 @@ def _names(node: ast.stmt) -> list[str]:
     return []
 
 
-def _source(node: ast.stmt) -> str:
-    if isinstance(node, ast.ImportFrom) and (node.module or "").split(".")[0] == _PACKAGE:
-        return "\n".join(f"class {a.asname or a.name}(Exception): pass" for a in node.names)
-    return ast.unparse(node)
+def _source(node: ast.stmt, needed: Container[str], *, alone: bool) -> str:
+    if not (alone and isinstance(node, ast.ImportFrom) and (node.module or "").split(".")[0] == _PACKAGE):
+        return ast.unparse(node)
+    module = importlib.import_module(str(node.module))
+    names = [(a.name, a.asname or a.name) for a in node.names if (a.asname or a.name) in needed]
+    return "\n".join(_brought(getattr(module, name), name, called) for name, called in names)
+
+
+def _brought(found: Any, name: str, called: str) -> str:
+    """What stands for a name of this package: an exception of the same name, or the function itself."""
+    if isinstance(found, type) and issubclass(found, Exception):
+        return f"class {called}(Exception): pass"
+    source, own = quote(found) or (f"{name} = {found!r}", name)
+    return source.removeprefix(f"{_FUTURE}\n") + (f"\n{called} = {own}" if called != own else "")

@@ -20,7 +20,7 @@ from halfeven.conformance.report.causes import UNKNOWN
 from halfeven.conformance.report.model import OutcomeName, Result
 from halfeven.conformance.trial import Finding, Tier, Trial
 from halfeven.conformance.witness import witness
-from halfeven.reference.profiles import Profile
+from halfeven.reference.profile import Profile
 
 __all__ = ["run"]
 
@@ -64,6 +64,12 @@ def _run(item: Item, start: float, *, gate: bool) -> Result:
             return run_formula(item)
         trial = Trial(item.backend, item.requirement, item.check, item.configuration, item.tier, item.seed)
         outcome, cause, detail = _end(item, trial) or _conclusion(item, trial)
+        if gate and item.check == SMOKE and outcome == "exact" and (reason := _smoke_failure(item.backend, item)):
+            # Else the probe passed, nothing more was run, and what was run conforms.
+            outcome, cause = (
+                "differs",
+                f"not deterministic: the probe passed, and failed when it was repeated: {reason}",
+            )
         return _result(item, trial, outcome, start, cause=cause, detail=detail)
     except Exception as error:  # noqa: BLE001 - a mistake of ours must not lose the result, nor pass for the backend's
         cause = f"error in halfeven itself: {type(error).__name__}: {error}"
@@ -180,5 +186,5 @@ class _Same:
 @lru_cache(maxsize=256)
 def _smoke_failures(same: _Same, operation: str, tier: Tier, seed: int) -> str:
     probes = [i for i in plan(same.backend, tier, seed) if i.check == SMOKE and i.requirement.operation == operation]
-    failed = [r for r in map(run, probes) if r.outcome not in {"exact", "not run"}]
+    failed = [r for r in (run(i, gate=False) for i in probes) if r.outcome not in {"exact", "not run"}]
     return failed[0].cause if failed else ""

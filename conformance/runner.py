@@ -134,12 +134,14 @@ def _written(path: Path) -> tuple[int, int] | None:
 
 def _status(request: Request, ending: Ending) -> int:
     from halfeven.conformance.report import codec, folder, terminal  # noqa: PLC0415 - they need jsonschema
+    from halfeven.conformance.requirements import canonical_item  # noqa: PLC0415 - it needs NumPy
     from halfeven.conformance.suite import says_something  # noqa: PLC0415 - it needs torch
 
     died = ending.value is None
     report = folder.recover(request.out) if died else codec.read_json(request.out / folder.REPORT)
     print(terminal.to_text(report, shutil.get_terminal_size().columns, str(request.out)), flush=True)
-    if unknown := sorted(set(request.items) - {f"{r.backend}::{r.id}" for r in report.results}):
+    ran = {f"{r.backend}::{r.id}" for r in report.results}
+    if unknown := sorted(item for item in request.items if not {item, canonical_item(item)} & ran):
         return _unknown(
             f"--item={unknown[0]!r} is not accepted: no item of this run has that name, or it did not finish"
         )

@@ -17,9 +17,9 @@ from halfeven.conformance.plan import Item, plan
 from halfeven.conformance.report import codec, folder
 from halfeven.conformance.report.model import BackendRecord, Report, Result, Witness
 from halfeven.conformance.report.terminal import to_text
-from halfeven.conformance.requirements import requirements
+from halfeven.conformance.requirements import canonical_item, requirements
 from halfeven.conformance.suite import unused_waivers
-from halfeven.reference.profiles import PROFILES
+from halfeven.reference.systems import PROFILES
 
 __all__ = ["Session"]
 
@@ -88,7 +88,7 @@ class Session:
         """Append the plan first, so that -k, -m and --lf choose among its items too."""
         if self.config.getoption("halfeven_only"):
             items.clear()
-        wanted = self.config.getoption("halfeven_item")
+        wanted = {canonical_item(item) for item in self.config.getoption("halfeven_item")}
         planned = list(self._plan())
         self._check_resumed({name.split("::")[0] for name, *_ in planned})
         for name, item, reason in planned:

@@ -1,12 +1,13 @@
 """The public entry points: ``check`` for one function, ``conformance_suite`` for one's own test file."""
 
-import difflib
 import inspect
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from halfeven.conformance.backends.protocol import ArrayKind, Backend, adapt
+from halfeven.conformance import view
+from halfeven.conformance.backends.protocol import ArrayKind, Backend, adapt, canonical_profile
+from halfeven.conformance.nearest import nearest
 from halfeven.conformance.plan import Item, plan
 from halfeven.conformance.report.groups import worst
 from halfeven.conformance.report.model import CONFORMING, OutcomeName, Result, Witness
@@ -14,7 +15,8 @@ from halfeven.conformance.requirements import requirements
 from halfeven.conformance.run import run
 from halfeven.conformance.trial import TIERS, Tier
 from halfeven.reference.catalogue import FORMULAS
-from halfeven.reference.profiles import PROFILES, Operation
+from halfeven.reference.profile import Operation
+from halfeven.reference.systems import PROFILES
 
 __all__ = ["Verdict", "check", "conformance_suite", "failure", "says_something", "unused_waivers"]
 
@@ -105,27 +107,41 @@ def check(
 
 
 def _of_formula(fn: Any, formula: str, profile: str | None, array: ArrayKind | None) -> Backend:
-    speaking = [name for name in PROFILES for r in requirements(name) if r.called and r.formula == formula]
-    if not speaking:
-        known = sorted({r.formula for name in PROFILES for r in requirements(name) if r.called})
-        near = difflib.get_close_matches(formula, known, n=3)
-        hint = f"did you mean {', '.join(near)}?" if near else f"give one of {', '.join(known)}"
-        msg = f"formula={formula!r} is not accepted: {hint}"
+    if formula not in FORMULAS:
+        msg = f"formula={formula!r} is not accepted{nearest(formula, [*FORMULAS])}"
         raise ValueError(msg)
-    if profile is not None and profile not in speaking:
-        fitting = ", ".join(dict.fromkeys(speaking))
-        msg = f"profile={profile!r} is not accepted with formula={formula!r}: give one of {fitting}"
+    known = FORMULAS[formula]
+    affine = known.affine
+    claim = (affine.profile if affine else known.system) + (f"@{known.version}" if known.version else "")
+    if (
+        affine
+        and known.version
+        and PROFILES.get(claim, PROFILES[affine.profile]).model == PROFILES[affine.profile].model
+    ):
+        affine = None  # of this release the calls alone were measured: its operation would be held to the document's
+        claim = f"{known.system}@{known.version}"
+    profile = None if profile is None else canonical_profile(profile)
+    fitting = [p for p in PROFILES if p.partition("@")[0] == claim.partition("@")[0]]
+    if profile is not None and profile not in fitting:
+        msg = f"profile={profile!r} is not accepted with formula={formula!r}: give one of {', '.join(fitting)}"
         raise ValueError(msg)
-    wanted = inspect.signature(FORMULAS[formula].function).parameters
+    wanted = inspect.signature(known.function).parameters
     try:
         inspect.signature(fn).bind(**dict.fromkeys(wanted))
     except TypeError as error:
-        msg = f"fn={fn!r} is not accepted: {formula} is called by keyword, with {', '.join(wanted)} ({error})"
+        msg = f"fn={fn!r} is not accepted: {known.id} is called by keyword, with {', '.join(wanted)} ({error})"
         raise TypeError(msg) from None
     except ValueError:
         pass  # a builtin that tells no signature
-    name = getattr(fn, "__name__", type(fn).__name__)
-    return Backend(name, profile or speaking[0], functions={formula: fn}, array=array or "torch")
+    name, kind = getattr(fn, "__name__", type(fn).__name__), array or "torch"
+    symbol = known.id.partition("@")[0]
+    called = any(r.called and r.formula == symbol for r in requirements(claim))
+    functions = {symbol: fn} if called else {}
+    if affine is None:
+        return Backend(name, profile or claim, functions=functions, array=kind)
+    operations = {affine.operation: view.operation(fn, affine, kind)}
+    shared = view.granularities(affine)
+    return Backend(name, profile or claim, operations, shared, functions=functions, array=kind)
 
 
 def conformance_suite(source: Any, *, profile: str | None = None, tier: Tier = "quick", seed: int = 0) -> type:

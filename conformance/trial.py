@@ -19,9 +19,10 @@ from halfeven.conformance.compare import Comparison, compare_codes, compare_real
 from halfeven.conformance.configuration import DTYPES, Case, Configuration, code_dtype
 from halfeven.conformance.explain import Answer, evaluation_of, flat
 from halfeven.conformance.inputs.strategies import blocks_of
-from halfeven.conformance.requirements import Requirement
+from halfeven.conformance.requirement import Requirement
 from halfeven.reference.blocks import parameter_shape
-from halfeven.reference.profiles import PROFILES, Profile
+from halfeven.reference.profile import Profile
+from halfeven.reference.systems import PROFILES
 
 Array = npt.NDArray[Any]
 Tier = Literal["quick", "standard"]

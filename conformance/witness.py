@@ -14,15 +14,16 @@ import ml_dtypes
 import numpy as np
 import numpy.typing as npt
 
-from halfeven.conformance.arrays import signed_bits
 from halfeven.conformance.backends.protocol import Backend, Unsupported
+from halfeven.conformance.bits import signed_bits
 from halfeven.conformance.call import Caller, Crash, Fault
 from halfeven.conformance.compare import compare_codes, compare_reals
 from halfeven.conformance.configuration import Case, Configuration
 from halfeven.conformance.explain import evaluation_of, flat
 from halfeven.conformance.report.model import Witness
 from halfeven.reference import exact
-from halfeven.reference.profiles import PROFILES, Profile
+from halfeven.reference.profile import Profile
+from halfeven.reference.systems import PROFILES
 
 Array = npt.NDArray[Any]
 

@@ -1,7 +1,9 @@
 """Exact NumPy reference of the formulas that quantization systems document. Never imports torch."""
 
-from halfeven.reference import blocks, minifloat, model, profiles, rounding
+from halfeven.reference import blocks, minifloat, model, rounding
+from halfeven.reference.catalogue import FORMULAS
 from halfeven.reference.grid import Grid
 from halfeven.reference.model import EvaluationModel
+from halfeven.reference.systems import PROFILES
 
-__all__ = ["EvaluationModel", "Grid", "blocks", "minifloat", "model", "profiles", "rounding"]
+__all__ = ["FORMULAS", "PROFILES", "EvaluationModel", "Grid", "blocks", "minifloat", "model", "rounding"]

@@ -1,12 +1,25 @@
-"""The catalogue of documented formulas: each transcription registers itself with ``@formula``."""
+"""The catalogue of documented formulas: each transcription registers itself with ``@formula``.
 
-from collections.abc import Callable
-from dataclasses import dataclass
+An id is ``system/symbol`` or ``system/symbol@version``: the system as its distribution is spelled, the symbol as the
+document spells it. A version is what a release was measured to do where it differs from the document: a point in the
+space of the formula's behaviour or, where no choice says it, a function of its own.
+"""
+
+import inspect
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from functools import partial
+from types import MappingProxyType
 from typing import Any, Literal, TypeVar
 
-F = TypeVar("F", bound=Callable[..., Any])
+from halfeven.reference.behaviour import Behaviour
+from halfeven.reference.former import FORMER
+from halfeven.reference.profile import Operation
 
-__all__ = ["FORMULAS", "AsComputed", "Basis", "Formula", "Real", "formula"]
+F = TypeVar("F", bound=Callable[..., Any])
+_NONE: Mapping[str, Any] = MappingProxyType({})
+
+__all__ = ["FORMULAS", "AffineView", "AsComputed", "Basis", "Catalogue", "Formula", "Real", "formula"]
 
 
 @dataclass(frozen=True)
@@ -28,27 +41,148 @@ Basis = Real | AsComputed
 
 
 @dataclass(frozen=True)
+class AffineView:
+    """How a formula quantizes on a grid, so that boundaries, positions and blocks can be built for it.
+
+    Attributes:
+        profile: the profile whose checks apply to it.
+        operation: quantize, dequantize or fake_quantize.
+        arguments: the document's own arguments, by keyword, from the reals ``x`` (or codes ``q``), the scale, the zero
+            point, the grid, the block size or None, and the dtype of the reals. It raises ValueError for what the
+            document has no arguments for, such as blocks.
+        result: the codes or reals, from what the function returns.
+    """
+
+    profile: str
+    operation: Operation
+    arguments: Callable[..., Mapping[str, Any]]
+    result: Callable[[Any], Any] = lambda returned: returned
+
+
+@dataclass(frozen=True)
 class Formula:
-    """One documented formula: its id, its equation (LaTeX), what it states, where it stands, and its transcription."""
+    """One documented formula.
+
+    Attributes:
+        id: ``system/symbol``, or with ``@version``.
+        equation: LaTeX.
+        basis: what the equation states: reals rounded once, or every operation as computed.
+        source: where it stands.
+        transcription: the formula in NumPy; the first argument is the behaviour where the formula has one.
+        behaviour: the choices of the document or, of a version, of the release; None where there is nothing to choose.
+        affine: where it quantizes on a grid, how.
+    """
 
     id: str
     equation: str
     basis: Basis
     source: str
-    function: Callable[..., Any]
+    transcription: Callable[..., Any]
+    behaviour: Behaviour | None = None
+    affine: AffineView | None = None
+
+    @property
+    def system(self) -> str:
+        """The system that documents it."""
+        return self.id.partition("/")[0]
+
+    @property
+    def version(self) -> str:
+        """What follows the ``@``; empty for the document itself."""
+        return self.id.partition("@")[2]
+
+    @property
+    def function(self) -> Callable[..., Any]:
+        """The function, by the document's own arguments."""
+        return self.transcription if self.behaviour is None else self.at(self.behaviour)
+
+    def at(self, behaviour: Behaviour) -> Callable[..., Any]:
+        """The function with the choices of ``behaviour``; its signature is the document's."""
+        made = partial(self.transcription, behaviour)
+        signature = inspect.signature(self.transcription)
+        made.__dict__ |= {
+            "__name__": self.transcription.__name__,
+            "__module__": self.transcription.__module__,
+            "__doc__": self.transcription.__doc__,
+            "__signature__": signature.replace(parameters=list(signature.parameters.values())[1:]),
+        }
+        return made
 
 
-FORMULAS: dict[str, Formula] = {}
+class Catalogue(Mapping[str, Formula]):
+    """The formulas by id. An id of the first edition is accepted too; iteration shows those of today."""
+
+    def __init__(self) -> None:
+        """Start empty."""
+        self._formulas: dict[str, Formula] = {}
+
+    def __getitem__(self, id: str) -> Formula:  # noqa: A002 - the catalogue's own word
+        """The formula of an id. Raises KeyError where there is none."""
+        return self._formulas[self.canonical(id)]
+
+    def __iter__(self) -> Iterator[str]:
+        """The ids of today, in the order of registration."""
+        return iter(self._formulas)
+
+    def __len__(self) -> int:
+        """How many formulas there are, versions among them."""
+        return len(self._formulas)
+
+    def canonical(self, id: str) -> str:  # noqa: A002 - as above
+        """Today's id for one of the first edition; any other as it is."""
+        symbol, at, version = id.partition("@")
+        if symbol in FORMER:
+            return f"{FORMER[symbol]}{at}{version}"
+        if "/" not in symbol:
+            system, _, name = symbol.partition(".")
+            dashed = f"{system.replace('_', '-')}/{name}{at}{version}"
+            return dashed if dashed in self._formulas else id
+        return id
+
+    def versions(self, id: str) -> tuple[Formula, ...]:  # noqa: A002 - as above
+        """The formula of ``id`` as documented, if it is, and every measured version of it."""
+        symbol = self.canonical(id).partition("@")[0]
+        return tuple(f for f in self._formulas.values() if f.id.partition("@")[0] == symbol)
+
+    def add(self, found: Formula) -> None:
+        """Register a formula.
+
+        Raises:
+            ValueError: the id is taken, or is none.
+        """
+        if found.id in self._formulas:
+            msg = f"id={found.id!r} is taken: every formula stands once"
+            raise ValueError(msg)
+        if found.id.count("/") != 1:
+            msg = f"id={found.id!r} is not accepted: give system/symbol or system/symbol@version"
+            raise ValueError(msg)
+        self._formulas[found.id] = found
 
 
-def formula(id: str, *, equation: str, basis: Basis, source: str) -> Callable[[F], F]:  # noqa: A002 - the catalogue's own word
-    """Register the decorated transcription under ``id``; a second use of an id is a ValueError."""
+FORMULAS = Catalogue()
+
+
+def formula(
+    id: str,  # noqa: A002 - the catalogue's own word
+    *,
+    equation: str,
+    basis: Basis,
+    source: str,
+    behaviour: Behaviour | None = None,
+    versions: Mapping[str, tuple[Behaviour, str]] = _NONE,
+    affine: AffineView | None = None,
+) -> Callable[[F], F]:
+    """Register the decorated transcription under ``id``; ``versions`` gives each its behaviour, and who measured it.
+
+    Raises:
+        ValueError: the id is taken, or is none.
+    """
 
     def register(function: F) -> F:
-        if id in FORMULAS:
-            msg = f"id={id!r} is taken: every formula stands once"
-            raise ValueError(msg)
-        FORMULAS[id] = Formula(id, equation, basis, source, function)
+        documented = Formula(id, equation, basis, source, function, behaviour, affine)
+        FORMULAS.add(documented)
+        for version, (point, measured) in versions.items():
+            FORMULAS.add(replace(documented, id=f"{id}@{version}", source=measured, behaviour=point))
         return function
 
     return register

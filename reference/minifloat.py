@@ -10,7 +10,7 @@ import ml_dtypes
 import numpy as np
 import numpy.typing as npt
 
-from halfeven.reference.catalogue import Real, formula
+from halfeven.reference.rounding import ROUNDINGS
 
 Array = npt.NDArray[Any]
 Specials = Literal["ieee", "fn", "fnuz", "finite", "e8m0"]
@@ -186,13 +186,13 @@ def format_of(format: Named) -> FloatFormat:  # noqa: A002 - the documents' own 
     raise TypeError(msg)
 
 
-@formula(
-    "number-formats.encode",
-    equation=r"c = \mathrm{sign}(x)\ |\ \arg\min_{k}\ \bigl| |x| - v_k \bigr|,\quad \text{ties to even } k",
-    basis=Real(),
-    source="OCP OFP8 1.0: conversion; OCP MX 1.0: element and scale data types; IEEE 754-2019: 4.3.1, 7.4",
-)
-def encode(x: Array, format: Named, *, overflow: Overflow) -> Array:  # noqa: A002 - the documents' own word
+def encode(
+    x: Array,
+    format: Named,  # noqa: A002 - the documents' own word
+    *,
+    overflow: Overflow,
+    rounding: str = "half-even",
+) -> Array:
     """Codes of ``x``: the nearest number of ``format``, one rounding, ties to the even code.
 
     What rounds beyond the largest number, and an infinity, becomes the largest number ("saturate"), or an infinity and
@@ -204,15 +204,19 @@ def encode(x: Array, format: Named, *, overflow: Overflow) -> Array:  # noqa: A0
         x: any shape; float64, float32, float16 or bfloat16.
         format: a ``FloatFormat``, a name of ``FLOAT_FORMATS``, or (exponent_bits, mantissa_bits, bias, specials).
         overflow: "saturate" or "special"; a finite format has only the former.
+        rounding: a name of ``ROUNDINGS``, for implementations that follow another rule.
 
     Returns:
         The codes in the shape of ``x``: uint8, or uint16 for more than 8 bits.
 
     Raises:
         TypeError: ``x`` is not an array of these dtypes, or ``format`` is none of these types.
-        ValueError: no such format or policy; or ``x`` holds NaN and the format does not.
+        ValueError: no such format, policy or rounding; or ``x`` holds NaN and the format does not.
     """
     f = format_of(format)
+    if rounding not in ROUNDINGS:
+        msg = f"rounding={rounding!r} is not accepted: give one of {', '.join(ROUNDINGS)}"
+        raise ValueError(msg)
     if not isinstance(x, np.ndarray | np.generic) or x.dtype not in FLOAT_DTYPES.values():
         msg = f"x of dtype {getattr(x, 'dtype', type(x).__name__)} is not accepted: give one of {tuple(FLOAT_DTYPES)}"
         raise TypeError(msg)
@@ -233,8 +237,7 @@ def encode(x: Array, format: Named, *, overflow: Overflow) -> Array:  # noqa: A0
     steps = np.ldexp(finite, f.mantissa_bits - exponent)
     below = np.floor(steps)
     code = below.astype(np.int64) + ((exponent - f.lowest_exponent) << f.mantissa_bits) - (f.specials == "e8m0")
-    rest = steps - below
-    code += (rest > 0.5) | ((rest == 0.5) & (code % 2 == 1))  # noqa: PLR2004 - half a step
+    code += _upwards(steps - below, code % 2 == 1, negative, rounding)
 
     too_large = (code > f.max_code) | np.isinf(magnitude)
     beyond = f.max_code if overflow == "saturate" else f.max_code + 1  # the code after the last: infinity, or else NaN
@@ -252,15 +255,6 @@ def encode(x: Array, format: Named, *, overflow: Overflow) -> Array:  # noqa: A0
     return codes
 
 
-@formula(
-    "number-formats.decode",
-    equation=(
-        r"x = (-1)^S \cdot 2^{E - b} \cdot (1 + 2^{-m} M)\ \text{ if } E > 0,"
-        r"\quad (-1)^S \cdot 2^{1 - b} \cdot 2^{-m} M\ \text{ if } E = 0"
-    ),
-    basis=Real(),
-    source="OCP OFP8 1.0: value encodings; OCP MX 1.0: element and scale data types; ml_dtypes: README, specifications",
-)
 def decode(codes: Array, format: Named, dtype: str = "float32") -> Array:  # noqa: A002 - the documents' own word
     """Numbers of ``codes``, exact.
 
@@ -294,6 +288,20 @@ def decode(codes: Array, format: Named, dtype: str = "float32") -> Array:  # noq
     with np.errstate(all="ignore"):
         numbers: Array = _numbers(whole.astype(np.int64), f).astype(FLOAT_DTYPES[dtype])
     return numbers
+
+
+def _upwards(rest: Array, odd: Array, negative: Array, rounding: str) -> Array:
+    """Whether a magnitude goes to the number above it: ``rest`` of a step is left, the code below is ``odd``."""
+    match rounding:
+        case "toward-zero":
+            return np.zeros(rest.shape, np.bool_)
+        case "floor":
+            return (rest > 0) & negative
+        case "ceil":
+            return (rest > 0) & ~negative
+    ties = {"half-even": odd, "half-away": True, "half-to-zero": False, "half-up": ~negative, "half-down": negative}
+    up: Array = (rest > 0.5) | ((rest == 0.5) & ties[rounding])  # noqa: PLR2004 - half a step
+    return up
 
 
 def cast(x: Array, format: Named, *, overflow: Overflow) -> Array:  # noqa: A002 - the documents' own word

@@ -1,18 +1,18 @@
 """The evaluation model: a quantizer's behaviour as a value, and ``quantize``/``dequantize`` that carry it out.
 
-The fields are the choices in which real implementations differ; the values stand in each field's ``Literal``.
+The fields are the choices in which real implementations differ, each value with its words.
 A model knows nothing of a system's argument names: parameters come as (scale, zero), where ``zero`` enters by
 the model's own ``sign``.
 """
 
-from collections.abc import Mapping
-from dataclasses import dataclass, fields
-from typing import Any, Literal, get_args
+from dataclasses import dataclass
+from typing import Any, Literal
 
 import ml_dtypes
 import numpy as np
 import numpy.typing as npt
 
+from halfeven.reference.behaviour import Behaviour, choice
 from halfeven.reference.blocks import BlockSize, per_element
 from halfeven.reference.grid import Grid
 from halfeven.reference.rounding import ROUNDINGS, Rounding, cast_once
@@ -32,88 +32,18 @@ Subtract = Literal["float", "exact", "int32"]
 Product = Literal["output", "promoted"]
 
 __all__ = [
-    "DOES",
     "EvaluationModel",
-    "changes",
     "compute_dtype",
     "dequantize",
     "fake_quantize",
     "quantize",
 ]
 
-#: What an implementation does that has a field's value, to follow "it" in a sentence; each field, each value.
-DOES: Mapping[str, Mapping[str, str]] = {
-    "division": {
-        "divide": "divides by s",
-        "reciprocal": "multiplies by 1/s",
-        "multiply-by-q-per-real": "multiplies by s, the codes per real",
-    },
-    "rounding": {
-        "half-even": "rounds ties to even",
-        "half-away": "rounds ties away from zero",
-        "half-up": "rounds ties up",
-        "half-down": "rounds ties down",
-        "half-to-zero": "rounds ties toward zero",
-        "toward-zero": "truncates toward zero",
-        "floor": "rounds down",
-        "ceil": "rounds up",
-    },
-    "zero_point": {
-        "after-rounding": "adds the zero point after rounding",
-        "before-rounding": "adds the zero point before rounding",
-        "fused": "multiplies and adds the zero point in one rounding",
-    },
-    "sign": {
-        "q-z": "subtracts the zero point from the code",
-        "q+o": "adds the offset to the code",
-        "none": "has no zero point",
-    },
-    "clamp": {
-        "after": "clamps last",
-        "before-rounding": "clamps before rounding",
-        "before-zero-point": "clamps before adding the zero point",
-    },
-    "overflow": {
-        "saturate": "saturates codes beyond the grid",
-        "wrap": "wraps codes beyond the grid",
-    },
-    "compute": {
-        "input": "computes in the input's dtype",
-        "widened": "computes in a dtype wide enough for the grid",
-        "promoted": "computes in the promotion of the input's and the scale's dtype",
-        "float32": "computes in float32",
-        "float64": "computes in float64",
-        "bfloat16": "computes in bfloat16",
-    },
-    "integer": {
-        "none": "adds the zero point in floating point",
-        "exact": "adds the zero point as integers without bound",
-        "int32": "converts to int32 before adding the zero point",
-        "int64": "converts to int64 before adding the zero point",
-    },
-    "nan": {
-        "propagate": "passes NaN on",
-        "zero": "gives code 0 for NaN",
-        "zero-point": "gives the zero point for NaN",
-        "qmin": "gives qmin for NaN",
-        "qmax": "gives qmax for NaN",
-    },
-    "subtract": {
-        "float": "subtracts the zero point in floating point",
-        "exact": "subtracts the zero point exactly",
-        "int32": "subtracts the zero point in int32",
-    },
-    "product": {
-        "output": "multiplies in the output's dtype",
-        "promoted": "multiplies in the promotion of the output's and the scale's dtype",
-    },
-}
-
 _BFLOAT16: DType = np.dtype(ml_dtypes.bfloat16)
 
 
 @dataclass(frozen=True)
-class EvaluationModel:
+class EvaluationModel(Behaviour):
     """How one quantizer computes. The default is the textbook: clamp(half_even(x / s) + z, qmin, qmax).
 
     Attributes:
@@ -136,34 +66,92 @@ class EvaluationModel:
             that dtype and the scale's, rounded to the output's at the end.
     """
 
-    division: Division = "divide"
-    rounding: Rounding = "half-even"
-    zero_point: ZeroPoint = "after-rounding"
-    sign: Sign = "q-z"
-    clamp: Clamp = "after"
-    overflow: Overflow = "saturate"
-    compute: Compute = "input"
-    integer: Integer = "none"
-    nan: NaN = "propagate"
-    subtract: Subtract = "float"
-    product: Product = "output"
-
-    def __post_init__(self) -> None:
-        """Refuse a value that its field does not know."""
-        for field in fields(self):
-            value, accepted = getattr(self, field.name), get_args(field.type)
-            if value not in accepted:
-                msg = f"{field.name}={value!r} is not accepted: give one of {', '.join(accepted)}"
-                raise ValueError(msg)
-
-
-def changes(claimed: EvaluationModel, found: EvaluationModel) -> dict[str, tuple[str, str]]:
-    """The fields in which two models differ, each with (claimed, found)."""
-    return {
-        f.name: (getattr(claimed, f.name), getattr(found, f.name))
-        for f in fields(claimed)
-        if getattr(claimed, f.name) != getattr(found, f.name)
-    }
+    division: Division = choice(
+        {
+            "divide": "divides by s",
+            "reciprocal": "multiplies by 1/s",
+            "multiply-by-q-per-real": "multiplies by s, the codes per real",
+        }
+    )
+    rounding: Rounding = choice(
+        {
+            "half-even": "rounds ties to even",
+            "half-away": "rounds ties away from zero",
+            "half-up": "rounds ties up",
+            "half-down": "rounds ties down",
+            "half-to-zero": "rounds ties toward zero",
+            "toward-zero": "truncates toward zero",
+            "floor": "rounds down",
+            "ceil": "rounds up",
+        }
+    )
+    zero_point: ZeroPoint = choice(
+        {
+            "after-rounding": "adds the zero point after rounding",
+            "before-rounding": "adds the zero point before rounding",
+            "fused": "multiplies and adds the zero point in one rounding",
+        }
+    )
+    sign: Sign = choice(
+        {
+            "q-z": "subtracts the zero point from the code",
+            "q+o": "adds the offset to the code",
+            "none": "has no zero point",
+        }
+    )
+    clamp: Clamp = choice(
+        {
+            "after": "clamps last",
+            "before-rounding": "clamps before rounding",
+            "before-zero-point": "clamps before adding the zero point",
+        }
+    )
+    overflow: Overflow = choice(
+        {
+            "saturate": "saturates codes beyond the grid",
+            "wrap": "wraps codes beyond the grid",
+        }
+    )
+    compute: Compute = choice(
+        {
+            "input": "computes in the input's dtype",
+            "widened": "computes in a dtype wide enough for the grid",
+            "promoted": "computes in the promotion of the input's and the scale's dtype",
+            "float32": "computes in float32",
+            "float64": "computes in float64",
+            "bfloat16": "computes in bfloat16",
+        }
+    )
+    integer: Integer = choice(
+        {
+            "none": "adds the zero point in floating point",
+            "exact": "adds the zero point as integers without bound",
+            "int32": "converts to int32 before adding the zero point",
+            "int64": "converts to int64 before adding the zero point",
+        }
+    )
+    nan: NaN = choice(
+        {
+            "propagate": "passes NaN on",
+            "zero": "gives code 0 for NaN",
+            "zero-point": "gives the zero point for NaN",
+            "qmin": "gives qmin for NaN",
+            "qmax": "gives qmax for NaN",
+        }
+    )
+    subtract: Subtract = choice(
+        {
+            "float": "subtracts the zero point in floating point",
+            "exact": "subtracts the zero point exactly",
+            "int32": "subtracts the zero point in int32",
+        }
+    )
+    product: Product = choice(
+        {
+            "output": "multiplies in the output's dtype",
+            "promoted": "multiplies in the promotion of the output's and the scale's dtype",
+        }
+    )
 
 
 def compute_dtype(model: EvaluationModel, x: DType, scale: DType, grid: Grid) -> DType:

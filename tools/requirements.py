@@ -1,6 +1,6 @@
 """Write the catalogue: ``python tools/requirements.py docs/requirements.md``.
 
-The documents sentence by sentence, with the requirements that each became, and the requirements profile by profile.
+The documents sentence by sentence, with the requirements that each became, and the requirements system by system.
 """
 
 import re
@@ -10,33 +10,35 @@ from pathlib import Path
 
 from tabulate import tabulate
 
-from halfeven.conformance.requirements import Requirement, requirements
-from halfeven.conformance.requirements.coverage import Document, documents
-from halfeven.reference.profiles import PROFILES
+from halfeven.conformance.documents import Document, documents
+from halfeven.conformance.requirement import Requirement
+from halfeven.conformance.requirements import every_requirement, system_of
+from halfeven.reference.systems import SYSTEMS
 
 __all__ = ["catalogue", "main"]
 
 _HEAD = """# Requirements
 
-*Made by `make docs` from `conformance/requirements/`; a test compares it.*
+*Made by `make docs` from `conformance/systems/` and `conformance/documents/`; a test compares it.*
 
-What an implementation can be held to. A requirement's id is `profile/operation/aspect` or `profile/function/aspect`.
-Its basis: *documented*, the document says so; *measured*, the library does so where the document leaves room;
-*expected*, any user expects so; *silent*, the document is silent, and the outcome is reported and never failed.
-`checks` names the checks, or the sets of calls, that try it; `kills` the mutants of the model, or the edits of the
-formula, that these catch."""
+What an implementation can be held to. A requirement's id is its formula and an aspect; of an operation its profile, the
+operation and an aspect. Its basis: *documented*, the document says so; *measured*, a release does so where the document
+leaves room; *expected*, every user expects so; *silent*, the document is silent, and the outcome is reported and never
+failed. The last column names the checks, or the sets of calls, that decide it."""
 
 
 def catalogue() -> str:
     """The whole file."""
     found = documents()
-    profiles = {name: requirements(name) for name in PROFILES if "@" not in name}
+    systems = {
+        name: [r for r in every_requirement().values() if system_of(r.id.split("/")[0]) == name] for name in SYSTEMS
+    }
     lines = [_HEAD, "", "## Documents", "", *_counts(found), ""]
     for document in found:
         lines += [*_document(document), ""]
-    lines += ["## Profiles", "", *_sizes(profiles), ""]
-    for name, own in profiles.items():
-        lines += [*_profile(name, own), ""]
+    lines += ["## Systems", "", *_sizes(systems), ""]
+    for name, own in systems.items():
+        lines += [f"### {name}", *_system(SYSTEMS[name], own), ""]
     return "\n".join(lines).rstrip() + "\n"
 
 
@@ -61,28 +63,19 @@ def _document(document: Document) -> Iterator[str]:
     yield _table(rows, ("place", "what it says", "requirements, or why not"))
 
 
-def _sizes(profiles: dict[str, tuple[Requirement, ...]]) -> Iterator[str]:
+def _sizes(systems: dict[str, list[Requirement]]) -> Iterator[str]:
     bases = ("documented", "measured", "expected", "silent")
-    rows = [(name, len(own), *(sum(r.basis == b for r in own) for b in bases)) for name, own in profiles.items()]
+    rows = [(name, len(own), *(sum(r.basis == b for r in own) for b in bases)) for name, own in systems.items()]
     rows.append(("in all", *(sum(column) for column in list(zip(*rows, strict=True))[1:])))
-    yield _table(rows, ("profile", "requirements", *bases))
+    yield _table(rows, ("system", "requirements", *bases))
 
 
-def _profile(name: str, own: Iterable[Requirement]) -> Iterator[str]:
-    yield f"### {name}"
-    yield f"\n{PROFILES[name].title}. {PROFILES[name].source}.\n"
-    rows = [
-        (
-            f"`{r.id.removeprefix(f'{name}/')}`",
-            r.basis,
-            r.text,
-            _codes((r.formula,)) if r.formula else "",
-            ", ".join(r.checks),
-            ", ".join(r.kills),
-        )
-        for r in own
-    ]
-    yield _table(rows, ("requirement", "basis", "text", "formula", "checks", "kills"))
+def _system(title: str, own: Iterable[Requirement]) -> Iterator[str]:
+    yield f"\n{title}\n"
+    yield _table(
+        [(f"`{r.id}`", r.basis, r.text, ", ".join(r.checks)) for r in own],
+        ("requirement", "basis", "text", "decided by"),
+    )
 
 
 def _codes(words: Iterable[str]) -> str:

@@ -7,12 +7,15 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from halfeven.reference import FORMULAS
 from halfeven.reference.blocks import per_element
-from halfeven.reference.profiles.aimet import affine
 from kernels.cases import QMAX, QMIN, Case
 
 __all__ = ["differences", "exact", "refusal"]
 
+_QUANTIZE = FORMULAS["aimet/affine.quantize"].function
+_DEQUANTIZE = FORMULAS["aimet/affine.dequantize"].function
+_FAKE_QUANTIZE = FORMULAS["aimet/affine.quantize_dequantize"].function
 _INTEGERS = {1: torch.int8, 2: torch.int16, 4: torch.int32, 8: torch.int64}
 
 
@@ -25,13 +28,13 @@ def exact(case: Case, *, with_zero_point: bool = True) -> tuple[Tensor, ...]:
     o = -_array(case.zero_point) if with_zero_point else np.zeros(s.shape, np.int32)
     match case.table.operation:
         case "quantize":
-            codes = affine.quantize(_array(case.x), s, o, qmin=qmin, qmax=QMAX, block_size=case.block_size)
+            codes = _QUANTIZE(_array(case.x), s, o, qmin=qmin, qmax=QMAX, block_size=case.block_size)
             results: tuple[Any, ...] = (codes.astype(np.int8),)
         case "fake quantize":
             grid: dict[str, Any] = {"qmin": qmin, "qmax": QMAX, "block_size": case.block_size}
-            results = (affine.quantize_dequantize(_array(case.x), s, o, **grid),)
+            results = (_FAKE_QUANTIZE(_array(case.x), s, o, **grid),)
         case "dequantize":
-            results = (affine.dequantize(_array(case.codes).astype(np.float32), s, o, block_size=case.block_size),)
+            results = (_DEQUANTIZE(_array(case.codes).astype(np.float32), s, o, block_size=case.block_size),)
         case "aminmax":
             results = (_extreme(case, np.min, _array(case.x)), _extreme(case, np.max, _array(case.x)))
         case "amax":

@@ -11,14 +11,18 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Literal, get_args
 
 from halfeven.conformance.configuration import DTYPES, Configuration, Granularity
+from halfeven.conformance.nearest import nearest
 from halfeven.reference import Grid
 from halfeven.reference.blocks import BlockSize, Shape
 from halfeven.reference.catalogue import FORMULAS
-from halfeven.reference.profiles import OPERATIONS, PROFILES, Operation
+from halfeven.reference.profile import OPERATIONS, Operation
+from halfeven.reference.systems import PROFILES
 
 ArrayKind = Literal["torch", "numpy"]
 
-__all__ = ["ArrayKind", "Backend", "Unsupported", "adapt", "channel_axis", "names"]
+__all__ = ["ArrayKind", "Backend", "Unsupported", "adapt", "canonical_profile", "channel_axis", "names"]
+
+_FORMER = {"torch.observers": "torch", "torch.learnable": "torch"}
 
 
 class Unsupported(Exception):  # noqa: N818 - it is no error: the configuration is reported as not run
@@ -64,12 +68,17 @@ class Backend:
     functions: Mapping[str, Callable[..., Any]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:  # noqa: D105 - the attributes are described above
+        # Ids of the first edition are users'; everything here speaks of today's.
+        object.__setattr__(self, "profile", canonical_profile(self.profile))
+        object.__setattr__(self, "functions", {FORMULAS.canonical(f): v for f, v in self.functions.items()})
         _known("profile", self.profile, PROFILES)
         if not self.operations and not self.functions:
             msg = f"operations={{}} of backend {self.name!r} is not accepted: give one of {', '.join(OPERATIONS)}"
             raise ValueError(msg)
         for formula in self.functions:
-            _known("functions", formula, FORMULAS)
+            if formula not in FORMULAS:
+                msg = f"functions={formula!r} is not accepted{nearest(formula, FORMULAS)}"
+                raise ValueError(msg)
         for operation in self.operations:
             _known("operation", operation, OPERATIONS)
         for dtype in self.dtypes:
@@ -99,6 +108,7 @@ def adapt(
         ValueError: an attribute has a value that is not accepted, or ``profile`` is unknown or does not fit.
     """
     if profile is not None:
+        profile = canonical_profile(profile)
         _known("profile", profile, PROFILES)
     if isinstance(source, Backend):
         return _claim(replace(source, array=array or source.array), profile)
@@ -116,6 +126,7 @@ def adapt(
         _known("operation", operation, OPERATIONS)
         methods = {operation: instance}
         own = profile or own
+    own = None if own is None else canonical_profile(own)
     if (first := own or profile) is None:
         msg = f"profile=None is not accepted for {source!r}: name the profile it claims ({', '.join(PROFILES)})"
         raise ValueError(msg)
@@ -128,6 +139,12 @@ def adapt(
     given["granularities"] = tuple(getattr(instance, "granularities", default))
     given["dtypes"] = tuple(getattr(instance, "dtypes", ("float32",)))
     return _claim(Backend(profile=first, operations=methods, **given), profile)
+
+
+def canonical_profile(profile: str) -> str:
+    """Today's name of a profile, for one of the first edition; any other as it is."""
+    name, at, version = profile.partition("@")
+    return f"{_FORMER.get(name, name)}{at}{version}"
 
 
 def channel_axis(block_size: BlockSize, shape: Shape) -> int:

@@ -1,19 +1,22 @@
 """The registry: which backends there are by name, and ``resolve``, which makes backends of what a user types."""
 
-import difflib
 import importlib
 import inspect
+import pkgutil
 import sys
 from collections.abc import Callable
-from dataclasses import dataclass
 from importlib import metadata
 from pathlib import Path
 from typing import Any, cast
 
-from halfeven.conformance.backends.common import installed
-from halfeven.conformance.backends.functions import functions
-from halfeven.conformance.backends.protocol import Backend, adapt
-from halfeven.reference.profiles import PROFILES
+from halfeven.conformance import systems
+from halfeven.conformance.backends.common import installed, quiet_import
+from halfeven.conformance.backends.entry import Backends, Entry
+from halfeven.conformance.backends.protocol import Backend, adapt, canonical_profile
+from halfeven.conformance.backends.swap import swapped
+from halfeven.conformance.nearest import nearest
+from halfeven.conformance.systems import answers
+from halfeven.reference.systems import PROFILES
 
 __all__ = [
     "ENTRY_POINTS",
@@ -39,136 +42,17 @@ class NotInstalled(ValueError):  # noqa: N818 - named for what the user sees
     """The library of a registered backend is not installed, or does not import; the message says what to install."""
 
 
-@dataclass(frozen=True)
-class Entry:
-    """A registered backend: the adapter's module, and what the backend is said to be.
-
-    The module's ``load(name)`` imports the library and gives ``partial(Backend, ...)``, all but name, profile,
-    library and version, which stand here and in the distribution, and the functions, which the modules
-    ``functions`` of ``backends/functions`` have. ``swap`` names the module that these call, and its drop-in
-    replacement, which is called in its place.
-    """
-
-    module: str
-    profile: str
-    library: str
-    extra: str
-    description: str
-    functions: tuple[str, ...] = ()
-    swap: tuple[str, str] | None = None
+def _registry() -> dict[str, Entry]:
+    """Each backend's entry, as the systems' folders have them: this project's first, then torch's."""
+    folders = sorted(m.name for m in pkgutil.iter_modules(systems.__path__) if m.ispkg)
+    found: dict[str, Entry] = {}
+    for folder in sorted(folders, key=lambda name: ({"halfeven": 0, "torch": 1}.get(name, 2), name)):
+        own: Backends = getattr(importlib.import_module(f"{systems.__name__}.{folder}"), "BACKENDS", {})
+        found |= own
+    return found
 
 
-_AIMET = (
-    "aimet_affine",
-    "aimet_encodings",
-    "aimet_quantizers",
-    "aimet_analyzers",
-    "aimet_histograms",
-    "aimet_gradients",
-    "aimet_lpbq",
-    "aimet_quantized_tensor",
-    "aimet_propagation",
-    "aimet_export",
-    "aimet_float",
-)
-
-REGISTRY: dict[str, Entry] = {
-    "halfeven": Entry("ours", "aimet", "halfeven", "", "halfeven.optimized.affine, float codes"),
-    "halfeven.integer": Entry("ours", "onnx", "halfeven", "", "halfeven.optimized.affine, integer codes"),
-    "halfeven.aimet": Entry(
-        "aimet",
-        "aimet",
-        "halfeven",
-        "",
-        "halfeven.optimized.aimet, by the code that calls aimet_torch.quantization",
-        (*_AIMET, "halfeven_aimet"),
-        ("aimet_torch.quantization", "halfeven.optimized.aimet"),
-    ),
-    "torch.fake_quantize_per_tensor_affine": Entry(
-        "torch_fake_quantize", "torch.fake_quantize", "torch", "", "the native operator, one scale"
-    ),
-    "torch.fake_quantize_per_channel_affine": Entry(
-        "torch_fake_quantize", "torch.fake_quantize", "torch", "", "the native operator, one scale per channel"
-    ),
-    "torch.quantize_per_tensor": Entry("torch_quantize", "torch.quantize", "torch", "", "quantized tensors, one scale"),
-    "torch.quantize_per_channel": Entry(
-        "torch_quantize", "torch.quantize", "torch", "", "quantized tensors, one scale per channel"
-    ),
-    "torch.quantized_decomposed.per_tensor": Entry(
-        "torch_quantized_decomposed", "torch.quantized_decomposed", "torch", "", "export's operators, one scale"
-    ),
-    "torch.quantized_decomposed.per_channel": Entry(
-        "torch_quantized_decomposed", "torch.quantized_decomposed", "torch", "", "one scale per channel"
-    ),
-    "torch.quantized_decomposed.per_token": Entry(
-        "torch_quantized_decomposed", "torch.quantized_decomposed", "torch", "", "one scale per token"
-    ),
-    "torch.quantized_decomposed.per_channel_group": Entry(
-        "torch_quantized_decomposed", "torch.quantized_decomposed", "torch", "", "groups along the last dimension"
-    ),
-    "torch.float8": Entry(
-        "functions_only", "number-formats", "torch", "", "casts to the float8 dtypes", ("torch_float8",)
-    ),
-    "torch.observers": Entry(
-        "functions_only", "torch.observers", "torch", "", "observers and choose_qparams", ("torch_observers",)
-    ),
-    "torch.learnable": Entry(
-        "functions_only", "torch.learnable", "torch", "", "learnable fake quantize", ("torch_learnable",)
-    ),
-    "ml_dtypes": Entry("functions_only", "number-formats", "ml_dtypes", "", "casts of NumPy arrays", ("ml_dtypes",)),
-    "torchao": Entry(
-        "torchao",
-        "torchao",
-        "torchao",
-        "torchao",
-        "quant_primitives, mx_formats",
-        (
-            "torchao_qparams",
-            "torchao_domains",
-            "torchao_gradients",
-            "torchao_hqq",
-            "torchao_float8",
-            "torchao_float8_training",
-            "torchao_floatx",
-            "torchao_mx",
-            "torchao_nvfp4",
-            "torchao_releases",
-        ),
-    ),
-    "torchao.pt2e": Entry(
-        "functions_only", "torchao", "torchao", "torchao", "quantization.pt2e, a copy of 0.11", ("torchao_pt2e",)
-    ),
-    "modelopt": Entry(
-        "functions_only",
-        "pytorch-quantization",
-        "nvidia-modelopt",
-        "modelopt",
-        "pytorch-quantization's successor",
-        ("modelopt", "modelopt_calibrators"),
-    ),
-    "compressed-tensors": Entry(
-        "compressed_tensors",
-        "compressed-tensors",
-        "compressed-tensors",
-        "compressed-tensors",
-        "forward and its helpers, integer codes",
-        ("compressed_tensors",),
-    ),
-    "brevitas": Entry("brevitas", "brevitas", "brevitas", "brevitas", "IntQuant", ("brevitas",)),
-    "onnxruntime": Entry(
-        "onnxruntime", "onnx", "onnxruntime", "onnx", "QuantizeLinear, DequantizeLinear sessions", ("onnxruntime",)
-    ),
-    "onnx.reference": Entry("onnx_reference", "onnx", "onnx", "onnx", "ReferenceEvaluator", ("onnx_reference",)),
-    "aimet.functional": Entry(
-        "aimet",
-        "aimet",
-        "aimet-torch",
-        "aimet",
-        "quantization.affine with a scale that requires grad; quantizers, analyzers, exports",
-        _AIMET,
-    ),
-    "aimet.frozen": Entry("aimet", "aimet", "aimet-torch", "aimet", "quantization.affine without grad"),
-}
+REGISTRY: dict[str, Entry] = _registry()
 
 GROUPS: dict[str, tuple[str, ...]] = {
     "torch": tuple(n for n in REGISTRY if n.startswith("torch.")),
@@ -226,8 +110,9 @@ def resolve(spec: str, profile: str | None = None) -> list[Backend]:
         ValueError: ``profile`` is unknown or does not fit; the message has the nearest names.
         TypeError: the object named is no backend.
     """
+    profile = None if profile is None else canonical_profile(profile)
     if profile is not None and profile not in PROFILES:
-        msg = f"profile={profile!r} is not accepted{_nearest(profile, [*PROFILES])}"
+        msg = f"profile={profile!r} is not accepted{nearest(profile, [*PROFILES])}"
         raise ValueError(msg)
     if spec in REGISTRY:
         return [_registered(spec, profile)]
@@ -238,7 +123,7 @@ def resolve(spec: str, profile: str | None = None) -> list[Backend]:
         return [_adapted(loaded, spec, profile)]
     if ":" in spec:
         return [_adapted(_import(spec), spec, profile)]
-    msg = f"backend={spec!r} is not known{_nearest(spec, [*names(), *GROUPS])}; or give pkg.mod:attr"
+    msg = f"backend={spec!r} is not known{nearest(spec, [*names(), *GROUPS])}; or give pkg.mod:attr"
     raise UnknownBackend(msg)
 
 
@@ -249,14 +134,24 @@ def _registered(name: str, profile: str | None) -> Backend:
         msg = f"backend={name!r} needs {entry.library}, which is not installed: pip install halfeven[{entry.extra}]"
         raise NotInstalled(msg)
     try:
-        module = importlib.import_module(f"halfeven.conformance.backends.{entry.module}")
-        parts = module.load(name)
+        parts = _loaded(name, entry)
     except (ImportError, OSError) as error:
         msg = f"backend={name!r}: {entry.library} {version} is installed, but does not import: {error}"
         raise NotInstalled(msg) from error
-    offered = functions(*entry.functions, swap=entry.swap)
+    offered = answers(entry.answers or name)
+    if entry.swap:
+        offered = {f: swapped(function, *entry.swap) for f, function in offered.items()} | answers(name)
     backend = parts(name=name, profile=entry.profile, library=entry.library, version=version, functions=offered)
     return adapt(backend, profile=profile)
+
+
+def _loaded(name: str, entry: Entry) -> Callable[..., Backend]:
+    if entry.adapter:
+        module = importlib.import_module(f"{systems.__name__}.{entry.adapter}")
+        return cast("Callable[..., Backend]", module.load(name))
+    if entry.imports:
+        quiet_import(entry.imports)
+    return Backend
 
 
 def _import(spec: str) -> Any:
@@ -268,7 +163,7 @@ def _import(spec: str) -> Any:
     )
     for part in attribute.split("."):
         if not hasattr(found, part):
-            msg = f"backend={spec!r} has no {part!r} in {module_name!r}{_nearest(part, _public(found))}"
+            msg = f"backend={spec!r} has no {part!r} in {module_name!r}{nearest(part, _public(found))}"
             raise UnknownBackend(msg)
         found = getattr(found, part)
     return found
@@ -297,11 +192,3 @@ def _entry_points() -> dict[str, metadata.EntryPoint]:
 
 def _public(module: Any) -> list[str]:
     return [name for name in dir(module) if not name.startswith("_")]
-
-
-def _nearest(word: str, among: list[str]) -> str:
-    near = difflib.get_close_matches(word, among, n=4, cutoff=0.5)
-    near += [n for n in among if word and word in n and n not in near][:4]
-    if not near and not among:
-        return ""
-    return f": did you mean {', '.join(near)}?" if near else f": give one of {', '.join(sorted(among))}"

@@ -7,7 +7,7 @@ import numpy as np
 
 from halfeven.conformance.call import Fault
 from halfeven.conformance.trial import Trial
-from halfeven.reference.profiles import Operation
+from halfeven.reference.profile import Operation
 
 __all__ = ["errors"]
 

@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from halfeven.conformance.arrays import arrange, layouts, step
+from halfeven.conformance.arrays import arrange, layouts
+from halfeven.conformance.bits import step
 from halfeven.conformance.checks.values import cases
 from halfeven.conformance.configuration import Case
 from halfeven.conformance.inputs import boundaries as inputs

@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from halfeven.conformance.arrays import signed_bits, step
+from halfeven.conformance.bits import signed_bits, step
 from halfeven.conformance.checks.values import cases
 from halfeven.conformance.inputs import parameters
 from halfeven.conformance.trial import Trial

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from halfeven.conformance.arrays import ordered, step, unordered
+from halfeven.conformance.bits import ordered, step, unordered
 from halfeven.reference import Grid
 
 Array = npt.NDArray[Any]

@@ -16,13 +16,13 @@ _MEASURED = " was measured to do"
 def cause(result: Result) -> str:
     """What the implementation does, without what differs from check to check; empty for a result that conforms.
 
-    Of an operation that is the model found. A documented function has no model: a release that was measured to do
-    the same is its cause, or the error raised.
+    Of an operation that is the model found; of a documented function the choices of its behaviour. Where no choice
+    says it, a release that was measured to do the same is the cause, or the error raised.
     """
     if result.outcome in CONFORMING or result.outcome == "not run":
         return ""
     head, _, tail = result.cause.partition(": ")
-    called = "formula" in result.configuration
+    called = "formula" in result.configuration and "choices" not in result.configuration
     match result.outcome:
         case "explained" if called:
             return f"does what {measured(result.cause)} was measured to do" if _MEASURED in head else head

@@ -1,7 +1,7 @@
 """Two reports compared: what was fixed, what regressed, what moved, what newly ran and what no longer runs."""
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from halfeven.conformance.report.groups import SEVERITY, Group, flatten, group, largest, order
@@ -159,7 +159,19 @@ def _matched(report: Report) -> dict[_Key, Group]:
     def key(r: Result) -> _Key:
         return r.backend, r.requirement, r.check, r.id
 
-    return {key(g.results[0]): g for g in group(report.results, key)}
+    return {key(g.results[0]): g for g in group(map(_today, report.results), key)}
+
+
+def _today(result: Result) -> Result:
+    """A result of a documented function with the ids of today; those of the first edition named its profile."""
+    given = str(result.configuration.get("formula", ""))
+    if not given or "/" in given:
+        return result
+    from halfeven.reference import FORMULAS  # noqa: PLC0415 - reports of today are compared without NumPy
+
+    formula = FORMULAS.canonical(given).partition("@")[0]
+    requirement = f"{formula}/{result.requirement.rpartition('/')[2]}"
+    return replace(result, requirement=requirement, id=requirement + result.id.removeprefix(result.requirement))
 
 
 def _kind(b: Group, a: Group) -> Kind | None:

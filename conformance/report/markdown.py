@@ -20,7 +20,7 @@ from halfeven.conformance.report.words import (
     text,
 )
 from halfeven.conformance.requirements import requirements
-from halfeven.reference.profiles import PROFILES
+from halfeven.reference.systems import PROFILES
 
 __all__ = ["to_markdown", "verdict"]
 

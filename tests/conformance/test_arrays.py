@@ -2,7 +2,8 @@ import numpy as np
 import pytest
 import torch
 
-from halfeven.conformance.arrays import arrange, from_backend, layouts, ordered, step, to_torch, unordered
+from halfeven.conformance.arrays import arrange, from_backend, layouts, to_torch
+from halfeven.conformance.bits import ordered, step, unordered
 from halfeven.conformance.configuration import DTYPES, code_dtype
 from halfeven.reference import Grid
 

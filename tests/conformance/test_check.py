@@ -14,7 +14,7 @@ import torch
 
 from halfeven.conformance import Backend, Unsupported, check
 from halfeven.reference import Grid
-from halfeven.reference.profiles import PROFILES
+from halfeven.reference.systems import PROFILES
 
 
 def exact(x, scale, zero_point, *, qmin, qmax):

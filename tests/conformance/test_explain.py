@@ -10,7 +10,7 @@ from halfeven.conformance.explain import Answer, Explanation, explain
 from halfeven.reference import Grid
 from halfeven.reference import model as evaluation
 from halfeven.reference.model import EvaluationModel
-from halfeven.reference.profiles import PROFILES, Profile
+from halfeven.reference.systems import PROFILES, Profile
 
 PROFILE = PROFILES["torch.quantize@2.13"]  # multiplies by 1/s, one rounding, qmax for NaN
 BYTE = Grid(0, 255)

@@ -11,18 +11,19 @@ import pytest
 import torch
 
 from halfeven.conformance.backends.protocol import Backend, Unsupported
-from halfeven.conformance.calls.registry import CALLS, calls
 from halfeven.conformance.environment import flushes_to_zero, rounds_to_nearest
 from halfeven.conformance.formulas import answer, ask, differences
 from halfeven.conformance.plan import Item
 from halfeven.conformance.report.model import Result
-from halfeven.conformance.requirements import Requirement
+from halfeven.conformance.requirement import CALLS, Requirement, calls
 from halfeven.conformance.run import run
 from halfeven.conformance.suite import check
 from halfeven.reference.catalogue import FORMULAS, Real, formula
 
-ID = "onnx.test_formula"
-REQUIREMENT = Requirement("onnx/test_formula/halves", "Halves.", "documented", "here", ("some",), ("x",), (), ID, True)
+ID = "onnx/test_formula"
+REQUIREMENT = Requirement(
+    "onnx/test_formula/halves", "Halves.", "documented", "here", ("some",), (), (), ID, called=True
+)
 
 
 def double(x: np.ndarray, by: float) -> np.ndarray:
@@ -49,7 +50,9 @@ def own_formula() -> Iterator[None]:
         yield {"x": np.float32([1]), "by": 0.0}
 
     yield
-    del FORMULAS[ID], FORMULAS[f"{ID}@1.0"], CALLS[ID, "some"]
+    for name in (ID, f"{ID}@1.0"):
+        del FORMULAS._formulas[name]
+    del CALLS[ID, "some"]
 
 
 def result(function: Callable[..., Any], **changes: Any) -> Result:
@@ -88,12 +91,12 @@ def test_a_version_that_reproduces_every_answer_is_named() -> None:
 
 
 def test_a_claimed_version_is_what_it_is_held_to() -> None:
-    FORMULAS[f"{ID}@0.18"] = FORMULAS[f"{ID}@1.0"]
+    FORMULAS._formulas[f"{ID}@0.18"] = FORMULAS[f"{ID}@1.0"]
     try:
         backend = Backend("mine", "torchao@0.18", functions={ID: by_reciprocal})
         assert run(Item(backend, REQUIREMENT, "some", None, "quick", 0)).outcome == "exact"
     finally:
-        del FORMULAS[f"{ID}@0.18"]
+        del FORMULAS._formulas[f"{ID}@0.18"]
 
 
 def test_a_difference_has_the_smallest_call_for_a_witness_and_a_script_that_shows_it(
@@ -198,16 +201,16 @@ def test_bfloat16_and_float8_go_and_come_by_their_bits() -> None:
 
 def test_check_takes_a_formula() -> None:
     def choose(**arguments: Any) -> Any:
-        return FORMULAS["number-formats.decode"].function(**arguments)
+        return FORMULAS["number-formats/decode"].function(**arguments)
 
-    verdict = check(choose, formula="number-formats.decode", array="numpy")
+    verdict = check(choose, formula="number-formats/decode", array="numpy")
     assert verdict.conforms
     assert verdict.points > 1000
-    assert not check(lambda **_: np.zeros(3), formula="number-formats.decode", array="numpy").conforms
+    assert not check(lambda **_: np.zeros(3), formula="number-formats/decode", array="numpy").conforms
     with pytest.raises(ValueError, match=r"='number-formats.decod' is not accepted: did you mean number-formats"):
         check(choose, formula="number-formats.decod")
     with pytest.raises(ValueError, match=r"profile='onnx' is not accepted with formula=.*: give one of number"):
-        check(choose, "onnx", formula="number-formats.decode")
+        check(choose, "onnx", formula="number-formats/decode")
 
 
 def rounds_up(*, x: torch.Tensor, by: float) -> torch.Tensor:

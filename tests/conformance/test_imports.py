@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from halfeven.conformance.report.model import OPERATIONS
-from halfeven.reference import profiles
+from halfeven.reference import profile
 
 HEAVY = ("torch", "numpy", "ml_dtypes", "hypothesis", "pytest", "xdist")
 SHOW = f"print('HEAVY', *[m for m in {HEAVY!r} if m in sys.modules])"
@@ -106,7 +106,7 @@ def test_diff_reads_two_reports_and_imports_no_library(reports: tuple[Path, Path
 
 
 def test_the_operations_of_reports_are_those_of_the_reference() -> None:
-    assert OPERATIONS == profiles.OPERATIONS
+    assert OPERATIONS == profile.OPERATIONS
 
 
 def test_the_public_names_are_there_before_their_modules(tmp_path: Path) -> None:

@@ -270,7 +270,7 @@ def test_bad_usage_is_status_2_with_the_nearest_names(
     [
         ("backends", "torchao"),
         ("profiles", "clamp(round("),
-        ("formulas", "torchao.choose_qparams_affine@0.18"),
+        ("formulas", "torchao/choose_qparams_affine "),
         ("requirements", "onnx/quantize/nearest-code"),
         ("documents", "not testable: It is the path of a Python module"),
     ],

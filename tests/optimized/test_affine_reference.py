@@ -11,7 +11,7 @@ import torch
 
 from halfeven.optimized import affine
 from halfeven.reference import Grid, model
-from halfeven.reference.profiles import PROFILES
+from halfeven.reference.systems import PROFILES
 
 Array = npt.NDArray[Any]
 

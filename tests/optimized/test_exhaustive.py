@@ -26,7 +26,7 @@ from halfeven import optimized
 from halfeven.optimized import affine
 from halfeven.reference import Grid, exact, model
 from halfeven.reference.exact import FORMATS
-from halfeven.reference.profiles import PROFILES
+from halfeven.reference.systems import PROFILES
 
 Array = npt.NDArray[Any]
 Quantize = Callable[[torch.Tensor, float, int, Grid], torch.Tensor]

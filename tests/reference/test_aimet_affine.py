@@ -3,17 +3,22 @@
 import numpy as np
 import pytest
 
-from halfeven.conformance.calls import CALLS
-from halfeven.conformance.calls.aimet_affine import CALIBRATED, EXAMPLE, UNIT_RANGE
-from halfeven.reference.profiles.aimet import affine
+from halfeven.conformance.systems import call_sets
+from halfeven.conformance.systems.aimet.affine.calls import CALIBRATED, EXAMPLE, UNIT_RANGE
+from halfeven.reference import FORMULAS
+
+CALLS = call_sets()
+
 
 F32 = np.float32
+quantize = FORMULAS["aimet/affine.quantize"].function
+quantize_dequantize = FORMULAS["aimet/affine.quantize_dequantize"].function
+dequantize = FORMULAS["aimet/affine.dequantize"].function
 CODES = [0, 0, 0, 0, 0, 0, -0.0, 1, 2, 2, 3, 4, 4, 5, 6, 7, 7, 8, 9, 10, 10, 11, 12, 13, 13, 14, *[15] * 6]
 
 
 def replayed(formula: str) -> list[np.ndarray]:
-    function = {"aimet.quantize": affine.quantize, "aimet.quantize_dequantize": affine.quantize_dequantize}[formula]
-    return [function(**arguments) for arguments in CALLS[formula, "examples"].build()]
+    return [FORMULAS[formula].function(**arguments) for arguments in CALLS[formula, "examples"].build()]
 
 
 def test_the_input_of_the_example_prints_as_the_document_prints_it() -> None:
@@ -28,7 +33,7 @@ def test_the_input_of_the_example_prints_as_the_document_prints_it() -> None:
 
 
 def test_the_printed_codes_and_their_signs() -> None:
-    found = replayed("aimet.quantize")
+    found = replayed("aimet/affine.quantize")
     assert len(found) == 3
     for q in found:
         assert q.tolist() == CODES
@@ -36,16 +41,16 @@ def test_the_printed_codes_and_their_signs() -> None:
 
 
 def test_the_values_of_the_printed_codes() -> None:
-    for values in replayed("aimet.quantize_dequantize")[:3]:
+    for values in replayed("aimet/affine.quantize_dequantize")[:3]:
         assert [f"{v:.4f}" for v in values] == [f"{abs(code) / 15:.4f}" for code in CODES]
 
 
 def test_the_printed_outputs_lie_on_the_grids_of_their_ranges() -> None:
-    *_, calibrated, unit = replayed("aimet.quantize_dequantize")
+    *_, calibrated, unit = replayed("aimet/affine.quantize_dequantize")
     for found, printed in ((calibrated, CALIBRATED), (unit, UNIT_RANGE)):
         assert [f"{v:.4f}" for v in found.ravel()] == [f"{v:.4f}" for v in printed.ravel()]
-    arguments = list(CALLS["aimet.quantize_dequantize", "examples"].build())[-2]
-    codes = affine.quantize(**arguments).reshape(5, 2, 5)
+    arguments = list(CALLS["aimet/affine.quantize_dequantize", "examples"].build())[-2]
+    codes = quantize(**arguments).reshape(5, 2, 5)
     low, high = codes.min(axis=2), codes.max(axis=2)
     zero = -arguments["offset"]
     # Calibration puts the block's ends, zero among them, at the ends of the grid.
@@ -59,29 +64,29 @@ def test_dequantize_of_quantize_is_quantize_dequantize_in_float32(qmin: int, qma
     x, grid = rng.normal(0, 20, 4000).astype(F32), {"qmin": qmin, "qmax": qmax}
     for scale, offset in ((0.1, 0), (0.37, -5), (3, 2)):
         s, o = np.asarray(scale, F32), np.asarray(offset, F32)
-        codes = affine.quantize(x, s, o, **grid)
-        assert (affine.dequantize(codes, s, o) == affine.quantize_dequantize(x, s, o, **grid)).all()
+        codes = quantize(x, s, o, **grid)
+        assert (dequantize(codes, s, o) == quantize_dequantize(x, s, o, **grid)).all()
 
 
 def test_a_shift_of_half_a_code_moves_zero_off_zero() -> None:
     x = np.zeros(1, F32)
     s, o = np.ones((), F32), np.zeros((), F32)
-    assert affine.quantize_dequantize(x, s, o, 2, True, zero_point_shift=0.5).tolist() == [0.5]
-    assert affine.quantize_dequantize(x, s, o, 2, True).tolist() == [0]
+    assert quantize_dequantize(x, s, o, 2, True, zero_point_shift=0.5).tolist() == [0.5]
+    assert quantize_dequantize(x, s, o, 2, True).tolist() == [0]
 
 
 def test_where_integers_lose_the_scale() -> None:
     codes = np.array([1, 2, 100], np.int8)
-    found = affine.dequantize_2_42(codes, np.asarray(2, F32), np.asarray(3, F32))
+    found = FORMULAS["aimet/affine.dequantize@2.42"].function(codes, np.asarray(2, F32), np.asarray(3, F32))
     assert found.tolist() == [8, 10, -50]
     with pytest.raises(TypeError, match="tensor of dtype int8"):
-        affine.dequantize(codes, np.asarray(2, F32), np.asarray(3, F32))
+        dequantize(codes, np.asarray(2, F32), np.asarray(3, F32))
 
 
 def test_the_library_s_overloads() -> None:
     x, s = np.ones(1, F32), np.ones((), F32)
-    assert affine.quantize(x, s, 0 * s, num_steps=15).tolist() == [1]
+    assert quantize(x, s, 0 * s, num_steps=15).tolist() == [1]
     with pytest.raises(KeyError, match="signed=None"):
-        affine.quantize_2_42(x, s, 0 * s, num_steps=15)
+        FORMULAS["aimet/affine.quantize@2.42"].function(x, s, 0 * s, num_steps=15)
     with pytest.raises(KeyError, match="num_steps=None"):
-        affine.quantize_dequantize_2_42(x, s, 0 * s)
+        FORMULAS["aimet/affine.quantize_dequantize@2.42"].function(x, s, 0 * s)

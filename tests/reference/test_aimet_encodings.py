@@ -3,24 +3,32 @@
 import numpy as np
 import pytest
 
-from halfeven.conformance.calls import CALLS, Arguments
+from halfeven.conformance.requirement import Arguments
+from halfeven.conformance.systems import call_sets
 from halfeven.reference.catalogue import FORMULAS
-from halfeven.reference.profiles.aimet import affine
-from halfeven.reference.profiles.aimet.analyzer_sqnr import candidates, costs
-from halfeven.reference.profiles.aimet.analyzers import compute_encodings
-from halfeven.reference.profiles.aimet.encodings import bitwidth_grid, recalibrated_range, scale_and_offset
-from halfeven.reference.profiles.aimet.histogram import histogram
+from halfeven.reference.systems.aimet.sqnr import Sqnr, candidates, costs
+
+CALLS = call_sets()
+
 
 F32 = np.float32
+quantize = FORMULAS["aimet/affine.quantize"].function
+quantize_dequantize = FORMULAS["aimet/affine.quantize_dequantize"].function
+dequantize = FORMULAS["aimet/affine.dequantize"].function
+compute_encodings = FORMULAS["aimet/compute_encodings"].function
+bitwidth_grid = FORMULAS["aimet/bitwidth_grid"].function
+recalibrated_range = FORMULAS["aimet/recalibrated_range"].function
+scale_and_offset = FORMULAS["aimet/scale_and_offset"].function
+histogram = FORMULAS["aimet/histogram"].function
 PRINTED = 5e-5  # half a unit of the last digit that the documents print
 
 
 def test_printed_example_of_a_symmetric_quantizer_per_channel() -> None:
     x = np.array([[-1.20, 4.1, -0.21, 2.3], [0.2, 5.6, -1.0, -0.1]], F32)
     found = compute_encodings((x,), 8, True, (2, 1))
-    codes = affine.quantize(x, found["scale"], found["offset"], 8, True)
+    codes = quantize(x, found["scale"], found["offset"], 8, True)
     assert codes.tolist() == [[-37, 127, -7, 71], [5, 127, -23, -2]]
-    reals = affine.dequantize(codes, found["scale"], found["offset"])
+    reals = dequantize(codes, found["scale"], found["offset"])
     printed = [[-1.1945, 4.1000, -0.2260, 2.2921], [0.2205, 5.6000, -1.0142, -0.0882]]
     assert np.abs(reals - np.array(printed)).max() < PRINTED + 1e-6
 
@@ -48,7 +56,7 @@ def test_printed_example_of_calibrated_blocks() -> None:
 
     def moved(shape: tuple[int, ...], block_size: tuple[int, ...]) -> float:
         found = compute_encodings((x,), 8, False, shape, block_size)
-        again = affine.quantize_dequantize(x, found["scale"], found["offset"], 8, block_size=block_size)
+        again = quantize_dequantize(x, found["scale"], found["offset"], 8, block_size=block_size)
         return float(np.abs(again - x).max())
 
     # Printed ends are off by half a digit each, and so is every code's place between them.
@@ -69,20 +77,20 @@ def test_zero_is_a_code_of_every_finite_range(bitwidth: int, symmetric: bool) ->
 
 
 def test_histogram_counts_every_value_of_finite_batches() -> None:
-    for call in CALLS["aimet.histogram", "batches"].build():
+    for call in CALLS["aimet/histogram", "batches"].build():
         found = histogram(**call)
         assert found["counts"].sum() == sum(x.size for x in call["batches"])
 
 
 def judged() -> list[Arguments]:
-    names = [name for formula, name in CALLS if formula == "aimet.sqnr_encodings" and name != "refusals"]
-    return [call for name in names for call in CALLS["aimet.sqnr_encodings", name].build()]
+    names = [name for formula, name in CALLS if formula == "aimet/sqnr_encodings" and name != "refusals"]
+    return [call for name in names for call in CALLS["aimet/sqnr_encodings", name].build()]
 
 
 @pytest.mark.parametrize("version", ["", "@2.42"])
 def test_no_sum_in_float32_can_choose_another_candidate(version: str) -> None:
     """Between the best and the next other candidate lies more than both float32 sums can lose, B u / (1 - B u) each."""
-    observe = FORMULAS[f"aimet.histogram{version}"].function
+    observe = FORMULAS[f"aimet/histogram{version}"].function
     compared = 0
     for call in judged():
         limit, blocks = call.get("histogram_growth_limit"), call.get("block_size")
@@ -93,8 +101,8 @@ def test_no_sum_in_float32_can_choose_another_candidate(version: str) -> None:
         )
         lost = call["num_bins"] * 2.0**-24 / (1 - call["num_bins"] * 2.0**-24)
         for row in zip(seen["counts"], seen["edges"], seen["min"], seen["max"], strict=True):
-            delta, offset = candidates(row[2], row[3], n, symmetric, count, call.get("offset_candidates", 21))
-            cost = costs(row[0], row[1], delta, offset, n, gamma)
+            delta, offset = candidates(Sqnr(), row[2], row[3], n, symmetric, count, call.get("offset_candidates", 21))
+            cost = costs(Sqnr(), row[0], row[1], delta, offset, n, gamma)
             best = cost.argmin()
             others = cost[(delta != delta[best]) | (offset != offset[best])]
             if cost[best] == 0 or not others.size:

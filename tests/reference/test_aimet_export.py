@@ -3,9 +3,11 @@
 import numpy as np
 import pytest
 
-from halfeven.reference.profiles.aimet.export import to_qnn_encoding_dict, to_qnn_encoding_dict_2_42
+from halfeven.reference import FORMULAS
 
 F32 = np.float32
+to_qnn_encoding_dict = FORMULAS["aimet/to_qnn_encoding_dict"].function
+measured = FORMULAS["aimet/to_qnn_encoding_dict@2.42"].function
 GRIDS = ((0, 255, -3), (-128, 127, 0), (-128, 127, 125), (0, 15, -15), (-8, 7, 3), (0, 1, 0))
 
 
@@ -33,7 +35,7 @@ def test_where_the_library_exports_another_zero_point() -> None:
     for qmin, qmax, offset, theirs in ((0, 5, -2, 3), (-4, 1, 2, -1)):
         given = ("2.0.0", scale, np.asarray(offset, F32), qmin, qmax, True)
         assert to_qnn_encoding_dict(*given)["y_zero_point"] == -offset
-        assert to_qnn_encoding_dict_2_42(*given)["y_zero_point"] == theirs
+        assert measured(*given)["y_zero_point"] == theirs
     given = ("2.0.0", scale, np.asarray(-(2**31), F32), 0, 2**32 - 1)
     assert to_qnn_encoding_dict(*given)["y_zero_point"] == 2**31
-    assert to_qnn_encoding_dict_2_42(*given)["y_zero_point"] == -(2**31)
+    assert measured(*given)["y_zero_point"] == -(2**31)

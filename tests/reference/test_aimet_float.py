@@ -7,29 +7,35 @@ import numpy as np
 import pytest
 import torch
 
-from halfeven.conformance.calls import CALLS
-from halfeven.conformance.calls.aimet_float import TORCH
+from halfeven.conformance.systems import call_sets
+from halfeven.conformance.systems.aimet.float import TORCH
+from halfeven.reference import FORMULAS
 from halfeven.reference.minifloat import FLOAT_FORMATS
-from halfeven.reference.profiles.aimet import float_quantization
+
+CALLS = call_sets()
+
 
 F32 = np.float32
+float_scale = FORMULAS["aimet/float_scale"].function
+float_cast = FORMULAS["aimet/float_cast"].function
+float_quantize_dequantize = FORMULAS["aimet/float_quantize_dequantize"].function
 
 
 def test_the_printed_example() -> None:
-    (arguments,) = CALLS["aimet.float_quantize_dequantize", "examples"].build()
-    scale = float_quantization.float_scale(np.abs(arguments["tensor"]).max(), dtype="float8_e4m3fnuz")
+    (arguments,) = CALLS["aimet/float_quantize_dequantize", "examples"].build()
+    scale = float_scale(np.abs(arguments["tensor"]).max(), dtype="float8_e4m3fnuz")
     assert scale == arguments["scale"]
-    found = float_quantization.float_quantize_dequantize(**arguments)
+    found = float_quantize_dequantize(**arguments)
     assert [f"{v:.4f}" for v in found.ravel()] == ["1.8998", "-0.0950", "-1.1399", "-0.1741"]
 
 
 def test_the_numbers_of_four_bits_and_of_ieee_e4m3() -> None:
     x = np.arange(0, 300, 2.0**-11).astype(F32)
     one = np.ones((), F32)
-    four = float_quantization.float_quantize_dequantize(x, one, 2, 1, True, False)
+    four = float_quantize_dequantize(x, one, 2, 1, True, False)
     assert np.unique(four).tolist() == [0, 0.5, 1, 1.5, 2, 3, 4, 6]
-    eight = float_quantization.float_quantize_dequantize(x, one, 4, 3)
-    measured = float_quantization.float_quantize_dequantize_2_42(x, one, 4, 3)
+    eight = float_quantize_dequantize(x, one, 4, 3)
+    measured = FORMULAS["aimet/float_quantize_dequantize@2.42"].function(x, one, 4, 3)
     # One binade more below: 8 numbers, of which the smallest has half the step.
     assert (len(np.unique(eight)), len(np.unique(measured))) == (120, 128)
     assert (np.unique(eight)[1], np.unique(measured)[1]) == (2.0**-9, 2.0**-10)
@@ -38,9 +44,9 @@ def test_the_numbers_of_four_bits_and_of_ieee_e4m3() -> None:
 def test_the_equation_for_bits_agrees_with_the_quantizer_above_the_subnormals() -> None:
     x = np.concatenate([np.linspace(2.0**-6, 300, 5000), -np.linspace(2.0**-6, 300, 5000)]).astype(F32)
     one = np.ones((), F32)
-    assert (float_quantization.float_cast(x, 4, 3) == float_quantization.float_quantize_dequantize(x, one, 4, 3)).all()
-    assert float_quantization.float_cast(np.array([1e-5], F32), 4, 3) > 9e-6
-    assert float_quantization.float_cast_2_42(np.array([1e-5], F32), 4, 3) == 0
+    assert (float_cast(x, 4, 3) == float_quantize_dequantize(x, one, 4, 3)).all()
+    assert float_cast(np.array([1e-5], F32), 4, 3) > 9e-6
+    assert FORMULAS["aimet/float_cast@2.42"].function(np.array([1e-5], F32), 4, 3) == 0
 
 
 @pytest.mark.parametrize("name", [name for name in TORCH if name != "bfloat16"])
@@ -51,7 +57,7 @@ def test_the_library_s_scale_by_logarithms_is_within_two_millionths_of_the_quoti
     """
     rng = np.random.default_rng(5)
     maxval = np.concatenate([2.0 ** rng.uniform(-15, 15, 1500), [1, 3, 448, 0.1]]).astype(F32)
-    ours = float_quantization.float_scale(maxval, dtype=name)
+    ours = float_scale(maxval, dtype=name)
     theirs = 2 ** (torch.log2(torch.from_numpy(maxval)) - math.log2(FLOAT_FORMATS[name].max))
     apart = [
         abs(Fraction(float(a)) - Fraction(float(b))) / Fraction(float(b)) for a, b in zip(theirs, ours, strict=True)

@@ -4,9 +4,10 @@ from fractions import Fraction
 
 import numpy as np
 
-from halfeven.reference.profiles.aimet.lpbq import lpbq_scale
+from halfeven.reference import FORMULAS
 
 F32 = np.float32
+lpbq_scale = FORMULAS["aimet/lpbq_scale"].function
 
 
 def test_scales_are_products_and_the_largest_is_kept() -> None:

@@ -15,7 +15,8 @@ import pytest
 from halfeven.reference import Grid, exact
 from halfeven.reference import model as evaluation
 from halfeven.reference.model import EvaluationModel
-from halfeven.reference.profiles import PROFILES, Profile
+from halfeven.reference.profile import Profile
+from halfeven.reference.systems import PROFILES
 
 F32 = exact.FORMATS["float32"]
 # Parameter sets per grid: all of 1 to 6 bits, most at 4; some with ends of their own; 8 bits.

@@ -12,8 +12,9 @@ import pytest
 
 from halfeven.reference import Grid, exact
 from halfeven.reference import model as evaluation
-from halfeven.reference.profiles import PROFILES, Profile
-from halfeven.reference.profiles.aimet import affine
+from halfeven.reference.profile import Profile
+from halfeven.reference.systems import PROFILES
+from halfeven.reference.systems.aimet import affine
 
 # A version of functions alone computes the operations as its document says.
 OF_THEIR_OWN = [

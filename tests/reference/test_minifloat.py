@@ -8,12 +8,13 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from halfeven.reference.derivations.codes import nearest, values
+from halfeven.reference import FORMULAS
 from halfeven.reference.minifloat import FLOAT_FORMATS, FloatFormat, cast, decode, encode, floatx
-from halfeven.reference.profiles.number_formats import encode_ml_dtypes
+from oracles.codes import nearest, values
 
 pytestmark = pytest.mark.filterwarnings("ignore::RuntimeWarning")  # NumPy's casts of NaN; ml_dtypes' isnan
 
+ENCODE_ML_DTYPES = FORMULAS["number-formats/encode@ml_dtypes-0.6"].function
 F16, F32, F64, BF16 = (np.dtype(d) for d in ("float16", "float32", "float64", ml_dtypes.bfloat16))
 BITS = np.arange(65536, dtype=np.uint16)
 SIXTEEN = [BITS.view(dtype) for dtype in (F16, BF16)]
@@ -127,7 +128,7 @@ def test_every_16_bit_input_as_ml_dtypes(name, x):
     special = policies(name)[-1]
     cast_to = x.astype(ml_dtype(name))
     theirs = cast_to.view(f"u{cast_to.itemsize}")
-    assert np.array_equal(encode_ml_dtypes(x, name, overflow=special), theirs)
+    assert np.array_equal(ENCODE_ML_DTYPES(x, name, overflow=special), theirs)
     if name in SIGNED:
         assert np.array_equal(encode(x, name, overflow=special), theirs)
 
@@ -147,7 +148,7 @@ def test_every_midpoint_as_ml_dtypes(name):
     known = numbers(name)
     for x in (both(around(((known[1:] + known[:-1]) / 2).astype(F32))), both(traps(name))):
         theirs = x.astype(ml_dtype(name))
-        assert np.array_equal(encode_ml_dtypes(x, name, overflow=special), theirs.view(f"u{theirs.itemsize}"))
+        assert np.array_equal(ENCODE_ML_DTYPES(x, name, overflow=special), theirs.view(f"u{theirs.itemsize}"))
 
 
 @SOURCES
@@ -158,7 +159,7 @@ def test_nothing_is_warned_of(x):
         for name in FLOAT_FORMATS:
             kept = numbers if policies(name) == ["saturate"] else x
             codes = encode(kept, name, overflow="saturate")
-            theirs = encode_ml_dtypes(kept, name, overflow="saturate")
+            theirs = ENCODE_ML_DTYPES(kept, name, overflow="saturate")
             assert np.array_equal(codes, theirs) == (name in SIGNED)
             assert decode(codes, name).dtype == F32
         assert np.isnan(decode(np.arange(2**14), (11, 2, 1023, "ieee"), "float64")).sum() == 6
@@ -167,7 +168,7 @@ def test_nothing_is_warned_of(x):
 def test_midpoints_are_seen_by_one_rounding_alone():
     x = np.nextafter(np.float64(1.0625), 2)  # midway between the e4m3fn numbers 1 and 1.125, and a little more
     assert decode(encode(np.array([x]), "float8_e4m3fn", overflow="special"), "float8_e4m3fn")[0] == 1.125
-    assert decode(encode_ml_dtypes(np.array([x]), "float8_e4m3fn", overflow="special"), "float8_e4m3fn")[0] == 1.0
+    assert decode(ENCODE_ML_DTYPES(np.array([x]), "float8_e4m3fn", overflow="special"), "float8_e4m3fn")[0] == 1.0
 
 
 @NAMES

@@ -2,20 +2,20 @@
 
 import itertools
 from dataclasses import fields, replace
-from typing import get_args
 
 import ml_dtypes
 import numpy as np
 import pytest
 
 from halfeven.reference import EvaluationModel, Grid, exact
-from halfeven.reference.model import changes, compute_dtype, dequantize, fake_quantize, quantize
-from halfeven.reference.profiles import PROFILES, Profile
+from halfeven.reference.model import compute_dtype, dequantize, fake_quantize, quantize
+from halfeven.reference.profile import Profile
+from halfeven.reference.systems import PROFILES
 
 F32, F64 = np.dtype(np.float32), np.dtype(np.float64)
 BFLOAT16, E4M3 = np.dtype(ml_dtypes.bfloat16), np.dtype(ml_dtypes.float8_e4m3)
 BYTE, INT8 = Grid(0, 255), Grid(-128, 127)
-ALTERNATIVES = [(f.name, value) for f in fields(EvaluationModel) for value in get_args(f.type)]
+ALTERNATIVES = [(name, value) for name, words in EvaluationModel.choices().items() for value in words]
 
 
 def same(a: np.ndarray, b: np.ndarray) -> np.ndarray:
@@ -176,8 +176,8 @@ def test_an_unknown_value_is_refused_by_name(field: str) -> None:
 
 def test_changes() -> None:
     found = EvaluationModel(division="reciprocal", nan="qmin")
-    assert changes(EvaluationModel(), found) == {"division": ("divide", "reciprocal"), "nan": ("propagate", "qmin")}
-    assert changes(found, found) == {}
+    assert EvaluationModel().changes(found) == {"division": ("divide", "reciprocal"), "nan": ("propagate", "qmin")}
+    assert found.changes(found) == {}
 
 
 # Which alternatives no input within the document can tell from the profile, and why. Everything else must show.

@@ -4,12 +4,15 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from halfeven.conformance.calls import CALLS
+from halfeven.conformance.systems import call_sets
 from halfeven.reference.catalogue import FORMULAS
-from halfeven.reference.profiles.onnx import dequantize_opsets, quantize_measured, quantize_opsets
+from halfeven.reference.systems.onnx.opsets import FLOAT8
+
+CALLS = call_sets()
+
 
 F32 = np.float32
-FLOAT8 = quantize_opsets.FLOAT8
+quantize_linear, dequantize_linear = (FORMULAS[f"onnx/{o}Linear"].function for o in ("Quantize", "Dequantize"))
 
 
 def numbers(value: np.ndarray) -> list[float]:
@@ -17,7 +20,7 @@ def numbers(value: np.ndarray) -> list[float]:
 
 
 def quantize(x: list[float], dtype: str, **more: object) -> list[float]:
-    y = quantize_opsets.quantize_linear(np.array(x, F32), np.asarray(1, F32), output_dtype=dtype, **more)
+    y = quantize_linear(np.array(x, F32), np.asarray(1, F32), output_dtype=dtype, **more)
     return numbers(y)
 
 
@@ -41,7 +44,7 @@ DEQUANTIZED = [
 
 
 @pytest.mark.parametrize(
-    ("formula", "printed"), [("onnx.quantize_linear", QUANTIZED), ("onnx.dequantize_linear", DEQUANTIZED)]
+    ("formula", "printed"), [("onnx/QuantizeLinear", QUANTIZED), ("onnx/DequantizeLinear", DEQUANTIZED)]
 )
 def test_the_examples_come_out_as_printed(formula: str, printed: list[list[float]]) -> None:
     found = [numbers(FORMULAS[formula].function(**call)) for call in CALLS[formula, "examples"].build()]
@@ -66,7 +69,7 @@ def test_the_tables_of_float8(name: str) -> None:
 
 @pytest.mark.parametrize("name", FLOAT8)
 def test_minus_zero_stays_where_the_type_has_it(name: str) -> None:
-    zero = quantize_opsets.quantize_linear(np.array([-0.0], F32), np.asarray(1, F32), output_dtype=name)
+    zero = quantize_linear(np.array([-0.0], F32), np.asarray(1, F32), output_dtype=name)
     assert np.signbit(zero.astype(F32)).tolist() == [not name.endswith("fnuz")]
 
 
@@ -75,31 +78,32 @@ def test_every_code_comes_back() -> None:
         info = ml_dtypes.iinfo(getattr(ml_dtypes, name, name))
         codes = np.arange(int(info.min), int(info.max) + 1).astype(getattr(ml_dtypes, name, name))
         scale, zero = np.asarray(0.3, F32), np.asarray(1).astype(codes.dtype)
-        reals = dequantize_opsets.dequantize_linear(codes, scale, zero)
-        assert numbers(quantize_opsets.quantize_linear(reals, scale, zero)) == numbers(codes)
+        reals = dequantize_linear(codes, scale, zero)
+        assert numbers(quantize_linear(reals, scale, zero)) == numbers(codes)
 
 
 def test_blocks_are_an_axis_of_repeated_scales() -> None:
     x = np.linspace(-3, 3, 15, dtype=F32).reshape(3, 5)
     scales = np.array([0.5, 0.25, 1], F32)
-    by_axis = quantize_opsets.quantize_linear(x, np.repeat(scales, 2)[:5], axis=1)
-    by_block = quantize_opsets.quantize_linear(x, np.tile(scales, (3, 1)), axis=1, block_size=2)
+    by_axis = quantize_linear(x, np.repeat(scales, 2)[:5], axis=1)
+    by_block = quantize_linear(x, np.tile(scales, (3, 1)), axis=1, block_size=2)
     assert numbers(by_axis) == numbers(by_block)
 
 
 def test_minus_infinity_takes_the_highest_code_where_int32_wraps() -> None:
     x, scale, zero = np.array([-np.inf, 3e9, np.nan], F32), np.asarray(1, F32), np.asarray(-1, np.int8)
-    assert numbers(quantize_opsets.quantize_linear(x, scale, zero)) == [-128, 127, -128]
-    assert numbers(quantize_measured.quantize_linear_reference(x, scale, zero)) == [127, 127, 127]
+    assert numbers(quantize_linear(x, scale, zero)) == [-128, 127, -128]
+    assert numbers(FORMULAS["onnx/QuantizeLinear@reference-1.23"].function(x, scale, zero)) == [127, 127, 127]
 
 
 def test_the_odd_last_code_of_four_bits_wraps_in_onnxruntime() -> None:
     x, scale, zero = np.array([np.inf, np.inf, np.inf], F32), np.asarray(1, F32), np.asarray(1).astype(ml_dtypes.int4)
-    assert numbers(quantize_measured.quantize_linear_onnxruntime(x, scale, zero)) == [7, 7, -8]
-    assert numbers(quantize_measured.quantize_linear_onnxruntime(x[:2], scale, zero)) == [7, 7]
+    measured = FORMULAS["onnx/QuantizeLinear@onnxruntime-1.31"].function
+    assert numbers(measured(x, scale, zero)) == [7, 7, -8]
+    assert numbers(measured(x[:2], scale, zero)) == [7, 7]
 
 
 @pytest.mark.parametrize("opset", [9, 11, 22, 26])
 def test_an_opset_without_a_version_of_the_operator_is_refused(opset: int) -> None:
     with pytest.raises(ValueError, match=f"opset={opset}"):
-        quantize_opsets.quantize_linear(np.zeros(1, F32), np.asarray(1, F32), opset=opset)
+        quantize_linear(np.zeros(1, F32), np.asarray(1, F32), opset=opset)

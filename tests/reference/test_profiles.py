@@ -1,27 +1,55 @@
 """The profiles and the catalogue as data, the documented signatures, and the documents' own examples."""
 
+import importlib
 import re
 import subprocess
 import sys
 from dataclasses import replace
+from types import SimpleNamespace
 
 import ml_dtypes
 import numpy as np
 import pytest
 
 from halfeven.reference import EvaluationModel, Grid
-from halfeven.reference.catalogue import FORMULAS, AsComputed, Real, formula
-from halfeven.reference.profiles import (
-    OPERATIONS,
-    PROFILES,
-    Profile,
-    aimet,
-    onnx,
-    pytorch_quantization,
-    quantized_decomposed,
-    torch_fake_quantize,
-    torch_quantize,
-    torchao,
+from halfeven.reference.catalogue import FORMULAS, AsComputed, Formula, Real, formula
+from halfeven.reference.former import FORMER
+from halfeven.reference.profile import OPERATIONS, Profile
+from halfeven.reference.systems import PROFILES
+
+
+def named(system: str, **symbols: str) -> SimpleNamespace:
+    """Documented functions by short names."""
+    return SimpleNamespace(**{name: FORMULAS[f"{system}/{symbol}"].function for name, symbol in symbols.items()})
+
+
+aimet = named(
+    "aimet",
+    quantize="affine.quantize",
+    dequantize="affine.dequantize",
+    quantize_dequantize="affine.quantize_dequantize",
+)
+onnx = named("onnx", quantize_linear="QuantizeLinear", dequantize_linear="DequantizeLinear")
+pytorch_quantization = named("pytorch-quantization", tensor_quant="tensor_quant", fake_tensor_quant="fake_tensor_quant")
+torch = named(
+    "torch",
+    fake_per_tensor="fake_quantize_per_tensor_affine",
+    fake_per_channel="fake_quantize_per_channel_affine",
+    per_tensor="quantize_per_tensor",
+    per_channel="quantize_per_channel",
+)
+decomposed = named(
+    "torch",
+    quantize_per_tensor="quantized_decomposed.quantize_per_tensor",
+    dequantize_per_tensor="quantized_decomposed.dequantize_per_tensor",
+    quantize_per_channel="quantized_decomposed.quantize_per_channel",
+    dequantize_per_channel="quantized_decomposed.dequantize_per_channel",
+)
+torchao = named(
+    "torchao",
+    quantize_affine="quantize_affine",
+    dequantize_affine="dequantize_affine",
+    fake_quantize_affine="fake_quantize_affine",
 )
 
 F32 = np.float32
@@ -30,7 +58,7 @@ F32 = np.float32
 def test_reference_imports_numpy_and_ml_dtypes_alone() -> None:
     code = (
         "import sys, numpy, ml_dtypes; before = set(sys.modules); import halfeven.reference.exact; "
-        "import halfeven.reference.profiles; print(*sorted({m.split('.')[0] for m in set(sys.modules) - before}))"
+        "import halfeven.reference.systems; print(*sorted({m.split('.')[0] for m in set(sys.modules) - before}))"
     )
     out = subprocess.run([sys.executable, "-I", "-c", code], capture_output=True, text=True, check=True).stdout
     loaded = {m for m in out.split() if not m.startswith("__editable__")}
@@ -75,38 +103,60 @@ def unsound(equation: str, *, rounds: bool) -> list[str]:
     found = [] if depth == lowest == 0 else ["braces"]
     if not all(re.search(r"[\w}]", side) for side in equation.split("=", 1)) or "=" not in equation:
         found.append("sides")
-    rounding = bool(re.search(r"\\lceil.*?\\rfloor|nearby\\_int", equation))
-    limit = bool(re.search(r"clamp|saturate|\\min\(q_\{max\}, \\max\(q_\{min\}", equation))
+    # Some documents name the functions that round and limit.
+    named = r"\\mathrm\{(round|float\\_to\\_int|quantize)\}"
+    rounding = bool(re.search(rf"\\lceil.*?\\rfloor|nearby\\_int|{named}", equation))
+    limit = bool(re.search(r"clamp|saturate|\\mathrm\{quantize\}|\\min\(q_\{max\}, \\max\(q_\{min\}", equation))
     return found + ["rounding"] * (rounding != rounds) + ["clamp"] * (limit != rounds)
 
 
-@pytest.mark.parametrize(
-    "profile", [p for p in PROFILES.values() if p.transcriptions and "@" not in p.name], ids=lambda p: p.name
-)
-def test_every_documented_operation_has_its_formula(profile: Profile) -> None:
-    """The transcription is the registered function, or a composition of the two that are."""
-    records = {record.function: record for record in FORMULAS.values()}
-    registered = {o for o in profile.operations if profile.transcriptions[o] in records}
-    assert registered >= set(profile.operations) - ({"fake_quantize"} if len(registered) > 1 else set())
-    for operation in registered:
-        record = records[profile.transcriptions[operation]]
-        assert record.id.split(".")[0] == profile.name.replace("-", "_").split(".")[0]
-        assert unsound(record.equation, rounds=operation != "dequantize") == []
-        assert isinstance(record.basis, Real | AsComputed)
-        assert record.source
-        assert record.function.__doc__
+VIEWS = [f for f in FORMULAS.values() if f.affine and not f.version]
 
 
-def test_no_formula_belongs_to_two_profiles() -> None:
-    owners = {
-        record.id: [n for n, p in PROFILES.items() if "@" not in n and record.function in p.transcriptions.values()]
-        for record in FORMULAS.values()
-    }
-    assert sum(map(len, owners.values())) > 15
-    assert {name: found for name, found in owners.items() if len(found) > 1} == {}
+@pytest.mark.parametrize("record", VIEWS, ids=lambda f: f.id)
+def test_a_formula_that_quantizes_on_a_grid_is_an_operation_of_a_profile(record: Formula) -> None:
+    assert record.affine is not None
+    profile = PROFILES[record.affine.profile]
+    assert record.affine.operation in profile.operations
+    assert record.system == profile.name.partition(".")[0]
+    assert unsound(record.equation, rounds=record.affine.operation != "dequantize") == []
+    assert isinstance(record.basis, Real | AsComputed)
+    assert record.source
+    assert record.function.__doc__
+
+
+def test_every_operation_is_a_formula_or_composed_of_two() -> None:
+    found = {(f.affine.profile, f.affine.operation) for f in VIEWS if f.affine}
+    every = {(p.name, o) for p in PROFILES.values() if "@" not in p.name for o in p.operations}
+    assert every - found == {("onnx", "fake_quantize")}
+
+
+def test_an_id_stands_once_and_those_of_the_first_edition_are_found() -> None:
     assert [name for name, record in FORMULAS.items() if record.id != name] == []
-    with pytest.raises(ValueError, match=r"id='onnx\.QuantizeLinear' is taken"):
-        formula("onnx.QuantizeLinear", equation="", basis=Real(), source="")(lambda: None)
+    with pytest.raises(ValueError, match="id='onnx/QuantizeLinear' is taken"):
+        formula("onnx/QuantizeLinear", equation="", basis=Real(), source="")(lambda: None)
+    with pytest.raises(ValueError, match="give system/symbol"):
+        formula("onnx.Anything", equation="", basis=Real(), source="")(lambda: None)
+    for former, today in (
+        ("onnx.quantize_linear", "onnx/QuantizeLinear"),
+        ("onnx.QuantizeLinear", "onnx/QuantizeLinear"),
+        ("onnx.quantize_linear@onnxruntime-1.31", "onnx/QuantizeLinear@onnxruntime-1.31"),
+        ("torch.observers.calculate_qparams", "torch/MinMaxObserver.calculate_qparams"),
+        ("compressed_tensors.calculate_qparams", "compressed-tensors/calculate_qparams"),
+        ("torchao.quant_primitives.quantize_affine@0.18", "torchao/quantize_affine@0.18"),
+        ("number-formats.encode", "number-formats/encode"),
+        ("torch.quantize", "torch/quantize_per_tensor"),
+    ):
+        assert FORMULAS[former] is FORMULAS[today]
+        assert former not in set(FORMULAS)
+    assert set(FORMER.values()) <= set(FORMULAS)
+    assert "onnx.quantise" not in FORMULAS
+    assert "torchao/quantize_affine@0.1" not in FORMULAS
+
+
+def test_the_former_home_of_formulas_says_what_to_write() -> None:
+    with pytest.raises(ImportError, match=r"from halfeven\.reference import FORMULAS"):
+        importlib.import_module("halfeven.reference.profiles.torchao.qparams")
 
 
 @pytest.mark.parametrize(
@@ -189,10 +239,10 @@ def test_aimet_overloads_and_block_size() -> None:
             ValueError,
             "scale is too large for float16",
         ),
-        (lambda x, s: onnx.quantize_linear(x, s.repeat(3)), ValueError, "axis=1 is not accepted"),
-        (lambda x, s: onnx.quantize_linear(x, s.repeat(3), axis=0), ValueError, r"axis 0 of shape \(4,\) needs \(4,\)"),
-        (onnx.dequantize_linear, TypeError, "dtype=float32 is not accepted"),
-        (lambda x, s: torch_quantize.quantize_per_tensor(x, s, 0, "qint32"), ValueError, "dtype='qint32'"),
+        (lambda x, s: onnx.quantize_linear(x, s.repeat(3)), ValueError, r"shape \(3,\) are not accepted"),
+        (lambda x, s: onnx.quantize_linear(x, s.repeat(3), axis=0), ValueError, "axis=0, block_size=None"),
+        (onnx.dequantize_linear, TypeError, "code dtype 'float32' is not accepted"),
+        (lambda x, s: torch.per_tensor(x, s, 0, "qint32"), ValueError, "dtype='qint32'"),
     ],
 )
 def test_documented_signatures_refuse_by_name(call: object, error: type[Exception], said: str) -> None:
@@ -256,22 +306,20 @@ def test_onnx_operators() -> None:
 
 def test_torch_signatures() -> None:
     x = np.array([[0.5, 1.5], [2.5, -9]], F32)
-    fake = torch_fake_quantize.fake_quantize_per_tensor_affine(x, 1.0, 1, 0, 3)
+    fake = torch.fake_per_tensor(x, 1.0, 1, 0, 3)
     assert fake.tolist() == [[0, 2], [2, -1]]
-    by_column = torch_fake_quantize.fake_quantize_per_channel_affine(
-        x, np.array([1, 2], F32), np.array([1, 0]), 1, -2, 3
-    )
+    by_column = torch.fake_per_channel(x, np.array([1, 2], F32), np.array([1, 0]), 1, -2, 3)
     assert by_column.tolist() == [[0, 2], [2, -4]]
-    assert torch_quantize.quantize_per_tensor(x, 1.0, 1, "quint8").tolist() == [[2, 2], [4, 0]]
-    by_row = torch_quantize.quantize_per_channel(x, np.array([1, 2], F32), np.array([1, 0]), 0, "qint8")
+    assert torch.per_tensor(x, 1.0, 1, "quint8").tolist() == [[2, 2], [4, 0]]
+    by_row = torch.per_channel(x, np.array([1, 2], F32), np.array([1, 0]), 0, "qint8")
     assert by_row.dtype == np.int8
     assert by_row.tolist() == [[2, 2], [1, -4]]
-    q = quantized_decomposed.quantize_per_tensor(x, 1.0, 1, 0, 255, np.uint8)
+    q = decomposed.quantize_per_tensor(x, 1.0, 1, 0, 255, np.uint8)
     assert q.tolist() == [[1, 3], [3, 0]]
-    assert quantized_decomposed.dequantize_per_tensor(q, 1.0, 1, 0, 255).tolist() == [[0, 2], [2, -1]]
+    assert decomposed.dequantize_per_tensor(q, 1.0, 1, 0, 255).tolist() == [[0, 2], [2, -1]]
     s, z = np.array([1, 2], F32), np.array([1, 0])
-    columns = quantized_decomposed.quantize_per_channel(x, s, z, -1, -8, 7, np.int8)
+    columns = decomposed.quantize_per_channel(x, s, z, -1, -8, 7, np.int8)
     assert columns.tolist() == [[1, 1], [3, -4]]
-    assert quantized_decomposed.dequantize_per_channel(columns, s, z, -1, -8, 7).tolist() == [[0, 2], [2, -8]]
+    assert decomposed.dequantize_per_channel(columns, s, z, -1, -8, 7).tolist() == [[0, 2], [2, -8]]
     with pytest.raises(ValueError, match=r"axis 1 of shape \(2, 2\) needs \(2,\)"):
-        quantized_decomposed.quantize_per_channel(x, np.ones(3, F32), np.ones(3), 1, -8, 7, np.int8)
+        decomposed.quantize_per_channel(x, np.ones(3, F32), np.ones(3), 1, -8, 7, np.int8)

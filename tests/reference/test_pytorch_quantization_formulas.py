@@ -7,19 +7,17 @@ from math import inf
 import numpy as np
 import pytest
 
-from halfeven.conformance.calls import CALLS
-from halfeven.reference.derivations import codes
-from halfeven.reference.derivations import pytorch_quantization_histogram as derivation
-from halfeven.reference.profiles.pytorch_quantization import (
-    calibrators,
-    descriptor,
-    e4m3,
-    gradients,
-    histogram,
-    tensor_quant,
-)
+from halfeven.conformance.systems import call_sets
+from halfeven.reference import FORMULAS
+from halfeven.reference.systems.pytorch_quantization import descriptor
+from oracles import codes
+from oracles import pytorch_quantization_histogram as derivation
+
+CALLS = call_sets()
+
 
 F32 = np.float32
+tensor_quant = FORMULAS["pytorch-quantization/tensor_quant"].function
 
 
 def test_eight_bits_use_255_values_and_narrow_range_decides() -> None:
@@ -35,7 +33,7 @@ def test_eight_bits_use_255_values_and_narrow_range_decides() -> None:
 
 def test_kcrs_weight_with_axis_0_is_per_channel() -> None:
     weight = np.arange(2 * 3 * 4 * 5, dtype=F32).reshape(2, 3, 4, 5)
-    amax = calibrators.max_calibrator((weight,), axis=(0))
+    amax = FORMULAS["pytorch-quantization/max_calibrator"].function((weight,), axis=(0))
     assert amax is not None
     assert amax.shape == (2, 1, 1, 1)
     assert amax.ravel().tolist() == [59, 119]
@@ -43,19 +41,19 @@ def test_kcrs_weight_with_axis_0_is_per_channel() -> None:
 
 def test_straight_through_between_minus_amax_and_amax() -> None:
     x = np.array([-1.0001, -1, -0.9, 0, 0.9, 1, 1.0001, np.nan, np.inf], F32)
-    found = gradients.tensor_quant_backward(x, np.asarray(1, F32), np.full(9, 3, F32))
+    found = FORMULAS["pytorch-quantization/tensor_quant_backward"].function(x, np.asarray(1, F32), np.full(9, 3, F32))
     assert found.tolist() == [0, 3, 3, 3, 3, 3, 0, 0, 0]
 
 
 def test_every_e4m3_value_comes_back_at_amax_448() -> None:
     values = np.array([float(v) for v in codes.values(4, 3, 7, 127)], F32)
-    assert np.array_equal(e4m3.scaled_e4m3(values, np.asarray(448, F32)), values)
+    assert np.array_equal(FORMULAS["pytorch-quantization/scaled_e4m3"].function(values, np.asarray(448, F32)), values)
 
 
-@pytest.mark.parametrize("named", [n for f, n in CALLS if f == "pytorch_quantization.entropy_amax" and n != "refusals"])
+@pytest.mark.parametrize("named", [n for f, n in CALLS if f == "pytorch-quantization/entropy_amax" and n != "refusals"])
 def test_float64_decides_every_entropy_call(named: str) -> None:
     """The least divergence and the next one are further apart than float64 can get wrong, or equal over the reals."""
-    for call in CALLS["pytorch_quantization.entropy_amax", named].build():
+    for call in CALLS["pytorch-quantization/entropy_amax", named].build():
         more = {"num_bits": 8, "unsigned": False, "stride": 1, "start_bin": 128, **call}
         more.pop("edges")
         found = [d for d in derivation.divergences(**more) if isinstance(d, Fraction)]
@@ -63,10 +61,10 @@ def test_float64_decides_every_entropy_call(named: str) -> None:
         assert min(gaps, default=inf) > 2.0**-40
 
 
-@pytest.mark.parametrize("named", [n for f, n in CALLS if f == "pytorch_quantization.mse_amax" and n != "refusals"])
+@pytest.mark.parametrize("named", [n for f, n in CALLS if f == "pytorch-quantization/mse_amax" and n != "refusals"])
 def test_no_order_of_summation_changes_an_error_call(named: str) -> None:
     """A float32 sum of n terms is off by less than n 2^-23 of it: the least error and the next are further apart."""
-    for call in CALLS["pytorch_quantization.mse_amax", named].build():
+    for call in CALLS["pytorch-quantization/mse_amax", named].build():
         more = {"num_bits": 8, "unsigned": False, "stride": 1, "start_bin": 128, **call}
         for modelopt in (False, True):
             if modelopt and not isinstance(more["num_bits"], int):
@@ -80,7 +78,9 @@ def test_no_order_of_summation_changes_an_error_call(named: str) -> None:
 def test_clip_sums_are_within_the_bound_in_any_order() -> None:
     g = (F32(1) / np.arange(3, 200, dtype=F32)) * np.where(np.arange(197) % 3, F32(1), F32(-1))
     zeros = np.zeros(197, F32)
-    _, low, _ = gradients.clip_backward(zeros, np.asarray(1, F32), np.asarray(2, F32), g)
+    _, low, _ = FORMULAS["pytorch-quantization/clip_backward"].function(
+        zeros, np.asarray(1, F32), np.asarray(2, F32), g
+    )
     bound = 196 * 2.0**-24 * float(np.abs(g).sum())
     for order in (g, g[::-1], np.sort(g)):
         total = F32(0)
@@ -91,7 +91,7 @@ def test_clip_sums_are_within_the_bound_in_any_order() -> None:
 
 def test_histogram_growth_keeps_counts_and_width() -> None:
     batches = tuple(np.array(v, F32) for v in ([0, 1, 4], [9.5, 2], [-30, 0.25]))
-    counts, edges = histogram.histogram(batches, 4)  # type: ignore[misc]
+    counts, edges = FORMULAS["pytorch-quantization/histogram"].function(batches, 4)
     assert counts.sum() == 7
     assert set(np.diff(edges)) == {1}
     assert edges.size == counts.size + 1

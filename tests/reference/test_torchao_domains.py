@@ -1,22 +1,28 @@
 """torchao's quantize, dequantize and fake quantize: what must hold whatever the numbers."""
 
+from collections.abc import Callable
+from typing import Any
+
 import ml_dtypes
 import numpy as np
 import pytest
 
-from halfeven.reference import Grid
-from halfeven.reference.catalogue import FORMULAS
-from halfeven.reference.derivations import DERIVATIONS
-from halfeven.reference.profiles import torchao
-from halfeven.reference.profiles.torchao.domains import (
-    dequantize_affine_float_domain,
-    quantize_affine_float_domain,
-    quantize_affine_no_zero_point,
-)
-from halfeven.reference.profiles.torchao.fake import fake_quantize_affine_cachemask
-from halfeven.reference.profiles.torchao.intx import from_hp_to_intx, from_hp_to_intx_static
-from halfeven.reference.profiles.torchao.primitives import dequantize_affine_0_11, quantize_affine_0_18
+from halfeven.reference import FORMULAS, PROFILES, Grid
+from oracles import OPERATIONS
 
+
+def documented(symbol: str) -> Callable[..., Any]:
+    return FORMULAS[f"torchao/{symbol}"].function
+
+
+quantize_affine, quantize_affine_0_18 = documented("quantize_affine"), documented("quantize_affine@0.18")
+dequantize_affine, dequantize_affine_0_11 = documented("dequantize_affine"), documented("dequantize_affine@0.11")
+quantize_affine_float_domain = documented("quantize_affine_float_domain")
+dequantize_affine_float_domain = documented("dequantize_affine_float_domain")
+quantize_affine_no_zero_point = documented("quantize_affine_no_zero_point")
+fake_quantize_affine = documented("fake_quantize_affine")
+fake_quantize_affine_cachemask = documented("fake_quantize_affine_cachemask")
+from_hp_to_intx, from_hp_to_intx_static = documented("from_hp_to_intx"), documented("from_hp_to_intx_static")
 F32 = np.float32
 GRID = (-8, 7)
 SCALES = (1.0, 0.1, 0.37, 3.0, 1e-3)
@@ -29,6 +35,26 @@ def bits(a: np.ndarray) -> list[str]:
 @pytest.mark.parametrize("dtype", [np.float32, np.float16, ml_dtypes.bfloat16])
 @pytest.mark.parametrize("scale_dtype", [np.float32, None])
 @pytest.mark.parametrize("grid", [Grid(-8, 7), Grid(0, 255)])
+def test_the_operations_are_the_documented_functions(dtype: type, scale_dtype: type | None, grid: Grid) -> None:
+    """Codes and reals that agree bit for bit, with one scale and with blocks."""
+    x = np.array([[0.5, -1.25, 3.75, 500], [np.inf, -0.0, 1e-3, -77.7]]).astype(dtype)
+    codes, torchao = {"output_dtype": "int16", "quant_min": grid.qmin, "quant_max": grid.qmax}, PROFILES["torchao"]
+    for block, shape in ((None, ()), ((1, 4), (2, 1)), ((2, 2), (1, 2))):
+        s = np.array([0.3, 3.0][: max(shape, default=1)]).astype(scale_dtype or dtype).reshape(shape)
+        z = np.array([3, -2][: max(shape, default=1)]).reshape(shape)
+        q = torchao.quantize(x, s, z, grid, block)
+        own = (block or x.shape, s, z)
+        assert np.array_equal(q.astype(np.int16), quantize_affine(x, *own, **codes))
+        held = q.astype(np.int16)
+        real = torchao.dequantize(held, s, z, grid, np.dtype(dtype), block)
+        assert bits(real) == bits(dequantize_affine(held, *own, "int16", output_dtype=np.dtype(dtype).name))
+        fake = torchao.fake_quantize(x, s, z, grid, block)
+        assert bits(fake) == bits(fake_quantize_affine(x, *own, "int16", grid.qmin, grid.qmax))
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float16, ml_dtypes.bfloat16])
+@pytest.mark.parametrize("scale_dtype", [np.float32, None])
+@pytest.mark.parametrize("grid", [Grid(-8, 7), Grid(0, 255)])
 def test_the_engine_s_formulas_have_a_second_derivation(dtype: type, scale_dtype: type | None, grid: Grid) -> None:
     """Codes and reals that agree bit for bit, with one scale and with blocks, one of them short."""
     x = np.array([[0.5, -1.25, 3.75, np.nan, 500], [np.inf, -0.0, 1e-3, -77.7, 2.5]]).astype(dtype)
@@ -36,16 +62,16 @@ def test_the_engine_s_formulas_have_a_second_derivation(dtype: type, scale_dtype
         shape = () if block is None else (2, 1) if count == 2 else (1, 3)
         s = np.array([0.3, 0.5, 3.0][:count]).astype(scale_dtype or dtype).reshape(shape)
         z = np.array([3, 1, -2][:count]).reshape(shape)
-        q = FORMULAS["torchao.quantize_affine"].function(x, s, z, grid, block)
-        assert bits(q) == bits(DERIVATIONS["torchao.quantize_affine"](x, s, z, grid, block))
-        assert q.dtype == DERIVATIONS["torchao.quantize_affine"](x, s, z, grid, block).dtype
+        q = PROFILES["torchao"].quantize(x, s, z, grid, block)
+        assert bits(q) == bits(OPERATIONS["torchao", "quantize"](x, s, z, grid, block))
+        assert q.dtype == OPERATIONS["torchao", "quantize"](x, s, z, grid, block).dtype
         codes = np.nan_to_num(q.astype(np.float64)).astype(np.int32)
         for name, given in (
             ("dequantize", (codes, s, z, grid, np.dtype(dtype), block)),
             ("fake_quantize", (x, s, z, grid, block)),
         ):
-            real = FORMULAS[f"torchao.{name}_affine"].function(*given)
-            again = DERIVATIONS[f"torchao.{name}_affine"](*given)
+            real = PROFILES["torchao"].transcriptions[name](*given)
+            again = OPERATIONS["torchao", name](*given)
             assert (real.dtype, bits(real)) == (again.dtype, bits(again))
 
 
@@ -61,8 +87,8 @@ def parameters(scale: float, zero_point: int = 1) -> dict[str, object]:
 def test_half_a_step_at_most_is_lost(scale: float) -> None:
     """Where the quotient is on the grid, real and input are half a scale apart, but for the roundings."""
     x = inputs(scale)
-    q = torchao.quantize_affine(x, **parameters(scale), output_dtype="int8", quant_min=-8, quant_max=7)
-    back = torchao.dequantize_affine(q, **parameters(scale), input_dtype="int8")
+    q = quantize_affine(x, **parameters(scale), output_dtype="int8", quant_min=-8, quant_max=7)
+    back = dequantize_affine(q, **parameters(scale), input_dtype="int8")
     s = float(F32(scale))
     on_grid = (x / s + 1 >= -8) & (x / s + 1 <= 7)
     assert 200 < on_grid.sum() < 501
@@ -74,21 +100,21 @@ def test_half_a_step_at_most_is_lost(scale: float) -> None:
 @pytest.mark.parametrize("scale", SCALES)
 def test_fake_quantize_is_dequantize_of_quantize(scale: float) -> None:
     x = inputs(scale)
-    q = torchao.quantize_affine(x, **parameters(scale), output_dtype="int8", quant_min=-8, quant_max=7)
-    back = torchao.dequantize_affine(q, **parameters(scale), input_dtype="int8")
-    fake = torchao.fake_quantize_affine(x, **parameters(scale), quant_dtype="int8", quant_min=-8, quant_max=7)
+    q = quantize_affine(x, **parameters(scale), output_dtype="int8", quant_min=-8, quant_max=7)
+    back = dequantize_affine(q, **parameters(scale), input_dtype="int8")
+    fake = fake_quantize_affine(x, **parameters(scale), quant_dtype="int8", quant_min=-8, quant_max=7)
     assert fake.tobytes() == back.tobytes()
     again, mask = fake_quantize_affine_cachemask(x, **parameters(scale), quant_dtype="int8", quant_min=-8, quant_max=7)
     assert again.tobytes() == fake.tobytes()
     assert 0 < mask.sum() < mask.size
 
 
-@pytest.mark.parametrize("quantize", [torchao.quantize_affine, quantize_affine_0_18])
+@pytest.mark.parametrize("quantize", [quantize_affine, quantize_affine_0_18])
 @pytest.mark.parametrize("scale", SCALES)
 def test_every_code_comes_back(quantize: object, scale: float) -> None:
     q = np.arange(-128, 128).astype(np.int8)
     given = {"block_size": (256,), "scale": np.asarray(scale, F32), "zero_point": np.asarray(3)}
-    back = torchao.dequantize_affine(q, **given, input_dtype="int8")
+    back = dequantize_affine(q, **given, input_dtype="int8")
     assert np.array_equal(quantize(back, **given, output_dtype="int8"), q)
 
 
@@ -96,13 +122,13 @@ def test_codes_rise_with_the_input_past_the_ends() -> None:
     """The document's clamp; 0.18 falls from the top of int32 to its bottom."""
     x = np.array([-np.inf, -3e9, -1, 0, 1, 2.0**31, 3e9, np.inf], F32)
     given = {"block_size": (8,), "scale": np.asarray(1, F32), "zero_point": np.asarray(0), "output_dtype": "int32"}
-    assert (np.diff(torchao.quantize_affine(x, **given).astype(np.int64)) >= 0).all()
+    assert (np.diff(quantize_affine(x, **given).astype(np.int64)) >= 0).all()
     assert quantize_affine_0_18(x, **given).tolist()[-2:] == [-(2**31)] * 2
 
 
 def test_ties_go_to_even_before_the_zero_point() -> None:
     x = np.array([0.5, 1.5, 2.5, -0.5], F32)
-    q = torchao.quantize_affine(x, (4,), np.asarray(1, F32), np.asarray(1), "int8")
+    q = quantize_affine(x, (4,), np.asarray(1, F32), np.asarray(1), "int8")
     assert q.tolist() == [1, 3, 3, 1]
 
 
@@ -110,7 +136,7 @@ def test_where_the_zero_point_is_subtracted() -> None:
     """257 - 1 in bfloat16, which has no 257, and in int32."""
     given = {"block_size": (1,), "scale": np.ones(1, F32), "zero_point": np.ones(1, np.int32)}
     q = np.array([257], np.int32)
-    for function, expected in ((torchao.dequantize_affine, 255), (dequantize_affine_0_11, 256)):
+    for function, expected in ((dequantize_affine, 255), (dequantize_affine_0_11, 256)):
         assert function(q, **given, input_dtype="int32", output_dtype="bfloat16").tolist() == [expected]
 
 

@@ -7,17 +7,15 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from halfeven.reference.derivations.torchao_float8 import logarithm
-from halfeven.reference.profiles.torchao.float8 import (
-    _BITS,
-    _half_way,
-    _root,
-    choose_scale_float8,
-    dequantize_affine_float8,
-    from_hp_to_floatx,
-    from_hp_to_floatx_static,
-    quantize_affine_float8,
-)
+from halfeven.reference import FORMULAS
+from halfeven.reference.systems.torchao.float8 import _BITS, _half_way, _root
+from oracles.torchao_float8 import logarithm
+
+choose_scale_float8 = FORMULAS["torchao/choose_scale_float8"].function
+quantize_affine_float8 = FORMULAS["torchao/quantize_affine_float8"].function
+dequantize_affine_float8 = FORMULAS["torchao/dequantize_affine_float8"].function
+from_hp_to_floatx = FORMULAS["torchao/from_hp_to_floatx"].function
+from_hp_to_floatx_static = FORMULAS["torchao/from_hp_to_floatx_static"].function
 
 NAMES = ("float8_e4m3fn", "float8_e4m3fnuz", "float8_e5m2", "float8_e5m2fnuz")
 

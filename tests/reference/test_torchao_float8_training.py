@@ -3,14 +3,13 @@
 import numpy as np
 import pytest
 
-from halfeven.reference.profiles.torchao.float8_training import (
-    amax_to_scale,
-    amax_to_scale_0_18,
-    hp_tensor_and_scale_to_float8,
-    tensor_to_scale,
-    to_original_precision,
-)
+from halfeven.reference import FORMULAS
 
+amax_to_scale = FORMULAS["torchao/amax_to_scale"].function
+amax_to_scale_0_18 = FORMULAS["torchao/amax_to_scale@0.18"].function
+tensor_to_scale = FORMULAS["torchao/tensor_to_scale"].function
+hp_tensor_and_scale_to_float8 = FORMULAS["torchao/hp_tensor_and_scale_to_float8"].function
+to_original_precision = FORMULAS["torchao/to_original_precision"].function
 NAMES = ("float8_e4m3fn", "float8_e4m3fnuz", "float8_e5m2", "float8_e5m2fnuz")
 
 

@@ -5,14 +5,13 @@ from itertools import product
 import numpy as np
 import pytest
 
-from halfeven.reference.profiles.torchao.floatx import (
-    choose_qparams_affine_floatx,
-    dequantize_affine_floatx,
-    f32_to_floatx_unpacked,
-    floatx_unpacked_to_f32,
-    quantize_affine_floatx,
-)
+from halfeven.reference import FORMULAS
 
+f32_to_floatx_unpacked = FORMULAS["torchao/f32_to_floatx_unpacked"].function
+floatx_unpacked_to_f32 = FORMULAS["torchao/floatx_unpacked_to_f32"].function
+choose_qparams_affine_floatx = FORMULAS["torchao/choose_qparams_affine_floatx"].function
+quantize_affine_floatx = FORMULAS["torchao/quantize_affine_floatx"].function
+dequantize_affine_floatx = FORMULAS["torchao/dequantize_affine_floatx"].function
 FORMATS = [(e, m) for e, m in product(range(1, 8), range(7)) if 1 + e + m <= 8]
 
 

@@ -2,12 +2,9 @@
 
 import numpy as np
 
-from halfeven.reference.profiles import torchao
-from halfeven.reference.profiles.torchao.gradients import (
-    fake_quantize_affine_gradients,
-    fake_quantize_affine_gradients_0_18,
-)
+from halfeven.reference import FORMULAS
 
+gradients = FORMULAS["torchao/fake_quantize_affine_gradients"].function
 F32 = np.float32
 
 
@@ -17,7 +14,8 @@ def test_the_chain_is_three_roundings_from_the_gradient_of_the_input() -> None:
     x, g = rng.normal(0, 2, 400).astype(F32), rng.normal(0, 1, 400).astype(F32)
     given = {"block_size": (1,), "scale": rng.uniform(0.05, 2, 400).astype(F32), "quant_dtype": "int8"}
     given |= {"zero_point": np.zeros(400, F32), "grad": g, "quant_min": -8, "quant_max": 7}
-    exact, chained = fake_quantize_affine_gradients(x, **given), fake_quantize_affine_gradients_0_18(x, **given)
+    chained = FORMULAS["torchao/fake_quantize_affine_gradients@0.18"].function(x, **given)
+    exact = gradients(x, **given)
     apart = np.abs(chained[0].astype(np.float64) - exact[0]) / np.abs(g)
     assert 0 < apart.max() <= 3 * 2.0**-24 * (1 + 2.0**-20)
 
@@ -37,8 +35,8 @@ def test_the_gradients_are_the_slopes_between_ties() -> None:
         "quant_min": -8,
         "quant_max": 7,
     }
-    of_x, of_s, of_z = fake_quantize_affine_gradients(x, **given, grad=np.ones_like(x))
-    real = torchao.fake_quantize_affine(x, **given)
+    of_x, of_s, of_z = gradients(x, **given, grad=np.ones_like(x))
+    real = FORMULAS["torchao/fake_quantize_affine"].function(x, **given)
     assert np.abs(of_x * x + of_s - real).max() <= 2.0**-22  # Euler: homogeneous of degree one in (x, s)
     outside = (real == 6) & (x > 6.5) | (real == -9)
     assert of_z.tolist() == np.where(outside, -1, 0).tolist()

@@ -5,12 +5,11 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from halfeven.reference.profiles.torchao.domains import dequantize_affine_float_domain
-from halfeven.reference.profiles.torchao.hqq import (
-    choose_qparams_and_quantize_affine_hqq,
-    choose_qparams_and_quantize_scale_only_hqq,
-)
+from halfeven.reference import FORMULAS
 
+dequantize_affine_float_domain = FORMULAS["torchao/dequantize_affine_float_domain"].function
+choose_qparams_and_quantize_affine_hqq = FORMULAS["torchao/choose_qparams_and_quantize_affine_hqq"].function
+choose_qparams_and_quantize_scale_only_hqq = FORMULAS["torchao/choose_qparams_and_quantize_scale_only_hqq"].function
 F32 = np.float32
 
 

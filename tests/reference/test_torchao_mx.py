@@ -3,15 +3,14 @@
 import numpy as np
 import pytest
 
-from halfeven.reference.profiles.torchao.mx import (
-    _ELEMENTS,
-    mx_dequantize,
-    pack_uint4,
-    to_mx,
-    to_mx_0_18,
-    unpack_uint4,
-)
+from halfeven.reference import FORMULAS
+from halfeven.reference.systems.torchao.mx import _ELEMENTS
 
+mx_dequantize = FORMULAS["torchao/mx_dequantize"].function
+pack_uint4 = FORMULAS["torchao/pack_uint4"].function
+to_mx = FORMULAS["torchao/to_mx"].function
+unpack_uint4 = FORMULAS["torchao/unpack_uint4"].function
+to_mx_0_18 = FORMULAS["torchao/to_mx@0.18"].function
 LARGEST = {
     "float8_e4m3fn": 448.0,
     "float8_e5m2": 57344.0,

@@ -3,12 +3,12 @@
 import numpy as np
 import pytest
 
-from halfeven.reference.profiles.torchao.nvfp4 import (
-    nvfp4_dequantize,
-    nvfp4_quantize,
-    nvfp4_quantize_0_18,
-    per_tensor_amax_to_scale,
-)
+from halfeven.reference import FORMULAS
+
+nvfp4_dequantize = FORMULAS["torchao/nvfp4_dequantize"].function
+nvfp4_quantize = FORMULAS["torchao/nvfp4_quantize"].function
+per_tensor_amax_to_scale = FORMULAS["torchao/per_tensor_amax_to_scale"].function
+nvfp4_quantize_0_18 = FORMULAS["torchao/nvfp4_quantize@0.18"].function
 
 
 def test_a_tensor_of_zeros_stays_zeros_under_its_own_scale_and_0_18_parts_from_it() -> None:

@@ -1,13 +1,15 @@
 """torchao's scales and zero points: the document's printed examples, and what must hold whatever the numbers."""
 
+import ml_dtypes
 import numpy as np
 import pytest
 
 from halfeven.reference.catalogue import FORMULAS
-from halfeven.reference.profiles import torchao
-from halfeven.reference.profiles.torchao.granularity import get_block_size, get_reduction_params
-from halfeven.reference.profiles.torchao.qparams import choose_qparams_affine
+from halfeven.reference.systems.torchao.granularity import get_block_size, get_reduction_params
 
+choose_qparams_affine = FORMULAS["torchao/choose_qparams_affine"].function
+quantize_affine = FORMULAS["torchao/quantize_affine"].function
+dequantize_affine = FORMULAS["torchao/dequantize_affine"].function
 F32 = np.float32
 RANGE = np.array([-3.5, 10.2], F32)
 MAPPINGS = ("SYMMETRIC", "SYMMETRIC_NO_CLIPPING_ERR", "ASYMMETRIC")
@@ -68,9 +70,9 @@ def test_zero_has_a_code_of_its_own(target: str) -> None:
     x = np.concatenate([weights(1, (64, 6)), np.abs(weights(2, (32, 6))), -np.abs(weights(3, (32, 6)))])
     scale, zero_point = choose_qparams_affine(x, "ASYMMETRIC", (1, 6), target, zero_point_dtype="int32")
     zero = np.zeros_like(x)
-    codes = torchao.quantize_affine(zero, (1, 6), scale, zero_point, target)
+    codes = quantize_affine(zero, (1, 6), scale, zero_point, target)
     assert np.array_equal(codes, np.broadcast_to(zero_point[:, None], x.shape))
-    reals = torchao.dequantize_affine(codes, (1, 6), scale, zero_point, codes.dtype)
+    reals = dequantize_affine(codes, (1, 6), scale, zero_point, codes.dtype)
     assert reals.tobytes() == zero.tobytes()
 
 
@@ -79,12 +81,12 @@ def test_nothing_is_clipped_without_clipping_error(target: str) -> None:
     """Codes computed without a limit stay on the grid of a signed dtype."""
     x = weights(4, (256, 8))
     scale, zero_point = choose_qparams_affine(x, "SYMMETRIC_NO_CLIPPING_ERR", (1, 8), target, zero_point_dtype="int32")
-    free = torchao.quantize_affine(x, (1, 8), scale, zero_point, "int32")
-    limited = torchao.quantize_affine(x, (1, 8), scale, zero_point, target)
+    free = quantize_affine(x, (1, 8), scale, zero_point, "int32")
+    limited = quantize_affine(x, (1, 8), scale, zero_point, target)
     assert np.array_equal(free, limited)
     symmetric, _ = choose_qparams_affine(x, "SYMMETRIC", (1, 8), target)
-    clipped = torchao.quantize_affine(x, (1, 8), symmetric, zero_point, "int32")
-    assert not np.array_equal(clipped, torchao.quantize_affine(x, (1, 8), symmetric, zero_point, target))
+    clipped = quantize_affine(x, (1, 8), symmetric, zero_point, "int32")
+    assert not np.array_equal(clipped, quantize_affine(x, (1, 8), symmetric, zero_point, target))
 
 
 @pytest.mark.parametrize("mapping", MAPPINGS)
@@ -101,10 +103,27 @@ def test_a_block_is_as_a_tensor_by_itself(mapping: str) -> None:
 
 def test_the_versions_part_at_small_ranges_only() -> None:
     """0.18 takes the least normal number where the documents take the machine epsilon."""
-    later = FORMULAS["torchao.choose_qparams_affine@0.18"].function
+    later = FORMULAS["torchao/choose_qparams_affine@0.18"].function
     for span, same in ((2.0**-16, False), (2.0**-15, True)):
         x = np.array([0, span * 255 / 256], F32)
         documented, measured = (
             f(x, "ASYMMETRIC", (2,), "uint8", zero_point_dtype="int32") for f in (choose_qparams_affine, later)
         )
         assert (documented[0] == measured[0]) == same
+
+
+def test_an_end_of_the_grid_is_rounded_to_the_input_s_dtype() -> None:
+    """301 is 300 or 302 in bfloat16, of which 300 is the even one; the zero point counts from there."""
+    x = np.array([-7.1, 7.0], ml_dtypes.bfloat16)
+    scale, point = choose_qparams_affine(x, "ASYMMETRIC", (2,), "int16", -301, 500, zero_point_dtype="int32")
+    assert point == ml_dtypes.bfloat16(ml_dtypes.bfloat16(-300) - np.rint(x[0] / scale))
+
+
+def test_a_block_of_minus_one_keeps_what_is_left() -> None:
+    """A block of 0 divides nothing, and one of -1 is the rest of the blocks, where one is."""
+    x = np.arange(4, dtype=F32).reshape(1, 4)
+    scale, _ = choose_qparams_affine(x, "ASYMMETRIC", (-1, 2), "int8", keepdim=True)
+    assert scale.shape == (1, 2)
+    for block, error in (((0, 4), ZeroDivisionError), ((1, -1), RuntimeError), ((-1, -1), RuntimeError)):
+        with pytest.raises(error, match="keepdim"):
+            choose_qparams_affine(x, "ASYMMETRIC", block, "int8", keepdim=True)

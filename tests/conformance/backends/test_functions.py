@@ -1,23 +1,19 @@
 """What libraries answer to the calls of documented functions: as the document says, or as a version that is named."""
 
-import importlib
 import warnings
-from pathlib import Path
 from typing import Any
 
 import pytest
 
-from halfeven.conformance.backends import functions as folder
 from halfeven.conformance.backends.protocol import Backend
 from halfeven.conformance.backends.registry import REGISTRY, NotInstalled, resolve
 from halfeven.conformance.plan import plan
 from halfeven.conformance.requirements import requirements
 from halfeven.conformance.run import run
-from halfeven.reference.catalogue import FORMULAS
+from halfeven.conformance.systems import answers, rooms
 
-PARTS = sorted(p.stem for p in Path(folder.__file__).parent.glob("[!_]*.py"))
-OFFERING = [name for name, entry in REGISTRY.items() if entry.functions]
-#: Differences that no version reproduces, with the reason; docs/findings.md says more.
+OFFERING = [name for name, entry in REGISTRY.items() if answers(entry.answers or name)]
+#: Differences that no version reproduces, with the reason.
 FINDINGS: dict[tuple[str, str], str] = {}
 
 
@@ -33,14 +29,15 @@ def marked(name: str) -> Any:
     return pytest.param(name, marks=[pytest.mark.library] if REGISTRY[name].extra else [])
 
 
-def test_every_part_is_offered_by_a_backend_and_there() -> None:
-    assert {part for entry in REGISTRY.values() for part in entry.functions} == set(PARTS)
-    for part in PARTS:
-        offered = importlib.import_module(f"{folder.__name__}.{part}").FUNCTIONS
-        assert offered.keys() <= FORMULAS.keys(), part
-        for name in (n for n, entry in REGISTRY.items() if part in entry.functions):
-            spoken = {r.formula for r in requirements(REGISTRY[name].profile)}
-            assert offered.keys() <= spoken, f"{part}: {name}'s profile has no requirement of them"
+def test_every_answer_is_a_backend_s_and_of_a_formula_that_is_required() -> None:
+    given = {name for room in rooms() for name in getattr(room, "ANSWERS", {})}
+    assert given == {entry.answers or name for name, entry in REGISTRY.items() if answers(entry.answers or name)} | {
+        name for name, entry in REGISTRY.items() if entry.swap
+    }
+    for name in OFFERING:
+        spoken = {r.formula for r in requirements(REGISTRY[name].profile) if r.called}
+        offered = answers(REGISTRY[name].answers or name)
+        assert offered.keys() <= spoken, f"{name}'s profile has no requirement of them"
 
 
 @pytest.mark.parametrize("name", [marked(name) for name in OFFERING])

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from halfeven.conformance.backends.protocol import Backend, adapt
-from halfeven.reference.profiles import PROFILES
+from halfeven.reference.systems import PROFILES
 
 
 def quantize(x: Any, scale: Any, zero_point: Any, *, qmin: int, qmax: int) -> Any:

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from halfeven.conformance import systems
 from halfeven.conformance.backends import registry
 from halfeven.conformance.backends.protocol import Backend, Unsupported
 from halfeven.conformance.backends.registry import (
@@ -19,7 +20,8 @@ from halfeven.conformance.backends.registry import (
     names,
     resolve,
 )
-from halfeven.reference.profiles import PROFILES
+from halfeven.conformance.systems import answers
+from halfeven.reference.systems import PROFILES
 
 MODULE = """
 def quantize(x, scale, zero_point, *, qmin, qmax):
@@ -46,8 +48,12 @@ def user_module(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
 
 def test_every_entry_names_a_profile_an_adapter_and_is_described_once() -> None:
     assert all(entry.profile in PROFILES for entry in REGISTRY.values())
-    folder = Path(registry.__file__).parent
-    assert all((folder / f"{entry.module}.py").is_file() for entry in REGISTRY.values())
+    folder = Path(systems.__file__).parent
+    extras = metadata.metadata("halfeven").get_all("Provides-Extra")
+    for name, entry in REGISTRY.items():
+        assert entry.adapter == "" or (folder / f"{entry.adapter.replace('.', '/')}.py").is_file(), name
+        assert entry.adapter or answers(entry.answers or name), name
+        assert not entry.extra or entry.extra in extras, name
     assert [row["backend"] for row in describe()] == names()
 
 
@@ -106,12 +112,12 @@ def test_a_profile_with_other_parameters_is_refused() -> None:
 
 
 def test_a_class_with_an_attribute_takes_no_profile_with_other_parameters(user_module: str) -> None:
-    with pytest.raises(ValueError, match=r"profile='aimet' is not accepted for Npu: .*give one of torchao, "):
+    with pytest.raises(ValueError, match=r"profile='aimet' is not accepted for Npu: .*give one of .*torchao"):
         resolve(f"{user_module}:Npu", profile="aimet")
 
 
 def test_a_library_that_is_not_installed_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
-    entry = Entry("torchao", "torchao", "no-such-distribution", "torchao", "")
+    entry = Entry("torchao", "no-such-distribution", "", extra="torchao")
     monkeypatch.setitem(REGISTRY, "absent", entry)
     with pytest.raises(NotInstalled, match=r"no-such-distribution.*pip install halfeven\[torchao\]"):
         resolve("absent")
@@ -120,7 +126,7 @@ def test_a_library_that_is_not_installed_says_what_to_install(monkeypatch: pytes
 
 
 def test_a_library_that_does_not_import_says_why(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(REGISTRY, "broken", Entry("no_such_adapter", "onnx", "numpy", "onnx", ""))
+    monkeypatch.setitem(REGISTRY, "broken", Entry("onnx", "numpy", "", extra="onnx", adapter="no_such_adapter"))
     with pytest.raises(NotInstalled, match=rf"numpy {metadata.version('numpy')} is installed, but does not import"):
         resolve("broken")
 

@@ -1,40 +1,42 @@
 """The code written for a library runs on its drop-in replacement, and a witness quotes what ran."""
 
-import importlib
-import inspect
-
 import pytest
 import torch
 
-from halfeven.conformance.backends.functions import functions
-from halfeven.conformance.backends.registry import REGISTRY
+from halfeven.conformance.backends.registry import REGISTRY, resolve
 from halfeven.conformance.backends.swap import swapped
 from halfeven.conformance.quote import quote
+from halfeven.conformance.systems import answers
 
-FOLDER = "halfeven.conformance.backends.functions"
 SWAP = REGISTRY["halfeven.aimet"].swap or ("", "")
-PARTS = REGISTRY["aimet.functional"].functions
-# Called by what `halfeven_aimet` has for them: the library's own are private.
-OTHERWISE = {"aimet.min_scale"}
+# Called by what `halfeven.aimet` has for them: the library's own are private.
+OTHERWISE = {"aimet/min_scale"}
+GIVEN = answers("aimet.functional")
 
 
-def test_a_swapped_module_is_the_same_code_with_another_import() -> None:
-    name = f"{FOLDER}.aimet_affine"
-    own, other = importlib.import_module(name), swapped(name, *SWAP)
-    assert swapped(name, *SWAP) is other is not own
-    assert inspect.getsource(other) == inspect.getsource(own).replace(*SWAP)
-    assert other.FUNCTIONS.keys() == own.FUNCTIONS.keys()
-    assert other.FUNCTIONS["aimet.quantize"](torch.ones(2), torch.tensor(0.5), torch.tensor(0.0), bitwidth=4).tolist()
+def test_a_swapped_function_is_the_same_code_with_another_import() -> None:
+    own = GIVEN["aimet/affine.quantize"]
+    other = swapped(own, *SWAP)
+    assert swapped(own, *SWAP) is other is not own
+    source, name = quote(own, alone=False) or ("", "")
+    assert quote(other, alone=False) == (source.replace(*SWAP), name)
+    assert other(torch.ones(2), torch.tensor(0.5), torch.tensor(0.0), bitwidth=4).tolist()
 
 
-def test_a_module_that_does_not_name_it_stays() -> None:
-    name = f"{FOLDER}.ml_dtypes"
-    assert swapped(name, *SWAP) is importlib.import_module(name)
+def test_a_function_that_does_not_name_it_stays() -> None:
+    function = answers("ml_dtypes")["number-formats/encode"]
+    assert swapped(function, *SWAP) is function
 
 
-@pytest.mark.parametrize("part", PARTS)
-def test_nothing_of_the_library_is_left(part: str) -> None:
-    for formula, function in functions(part, "halfeven_aimet", swap=SWAP).items():
+def test_what_has_no_source_is_refused() -> None:
+    with pytest.raises(ImportError, match="it has no source"):
+        swapped(lambda: None, *SWAP)
+
+
+def test_nothing_of_the_library_is_left() -> None:
+    (backend,) = resolve("halfeven.aimet")
+    assert len(backend.functions) > 30
+    for formula, function in backend.functions.items():
         source, _ = quote(function) or ("", "")
         assert source, formula
         assert formula in OTHERWISE or SWAP[1] in source, formula
@@ -42,7 +44,7 @@ def test_nothing_of_the_library_is_left(part: str) -> None:
 
 
 def test_what_a_witness_quotes_runs_alone() -> None:
-    function = functions("aimet_affine", swap=SWAP)["aimet.quantize"]
+    function = swapped(GIVEN["aimet/affine.quantize"], *SWAP)
     source, name = quote(function) or ("", "")
     scope: dict[str, object] = {}
     exec(source, scope)

@@ -9,16 +9,19 @@ import pytest
 import torch
 from torch import Tensor
 
-from halfeven.conformance.backends.functions import functions
-from halfeven.conformance.calls import CALLS
+from halfeven.conformance.backends.registry import resolve
 from halfeven.conformance.formulas import answer, ask, differences
+from halfeven.conformance.systems import call_sets
 from halfeven.optimized.aimet import DequantizedTensor
 from halfeven.optimized.aimet import encoding_analyzer as analyzers
 from halfeven.optimized.aimet.encoding_analyzer import base, binning, histogram, sqnr
 from halfeven.reference.catalogue import FORMULAS
 
-OURS = functions("aimet_analyzers", "aimet_histograms", swap=("aimet_torch.quantization", "halfeven.optimized.aimet"))
-ANSWERED = {f"aimet.{name}" for name in ("minmax_encodings", "histogram", "percentile_encodings", "sqnr_encodings")}
+CALLS = call_sets()
+
+
+OURS = resolve("halfeven.aimet")[0].functions
+ANSWERED = {f"aimet/{name}" for name in ("minmax_encodings", "histogram", "percentile_encodings", "sqnr_encodings")}
 SETS = [key for key in CALLS if key[0] in ANSWERED]
 
 
@@ -88,9 +91,9 @@ def test_pieces_change_nothing(monkeypatch: pytest.MonkeyPatch, piece: int, dtyp
     call: dict[str, Any] = {"batches": given, "shape": (5, 1), "num_bins": 9}
     encodings = call | {"num_steps": 15, "symmetric": False}
     for formula, arguments in (
-        ("aimet.histogram", call),
-        ("aimet.percentile_encodings", encodings | {"percentile": 80.0}),
-        ("aimet.sqnr_encodings", encodings),
+        ("aimet/histogram", call),
+        ("aimet/percentile_encodings", encodings | {"percentile": 80.0}),
+        ("aimet/sqnr_encodings", encodings),
     ):
         found = differences(answer(FORMULAS[formula].function, arguments), ask(OURS[formula], arguments))
         assert not found.differing, (formula, found.words)

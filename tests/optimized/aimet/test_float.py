@@ -11,15 +11,18 @@ import pytest
 import torch
 from torch import Tensor
 
-from halfeven.conformance.calls import CALLS
 from halfeven.conformance.formulas import answer, ask, differences
+from halfeven.conformance.systems import call_sets
 from halfeven.optimized.aimet import DequantizedTensor
 from halfeven.optimized.aimet.encoding_analyzer import PercentileEncodingAnalyzer
 from halfeven.optimized.aimet.float import FloatEncoding, FloatQuantizeDequantize, QuantizeDequantize, cast, float_cast
 from halfeven.optimized.aimet.float.formats import FloatFormat
 from halfeven.reference.catalogue import FORMULAS
 
-QDQ = "aimet.float_quantize_dequantize"
+CALLS = call_sets()
+
+
+QDQ = "aimet/float_quantize_dequantize"
 FLOATS = (torch.float32, torch.float64, torch.float16, torch.bfloat16)
 TORCH = (
     torch.float16,
@@ -44,7 +47,7 @@ def quantized(tensor: Tensor, scale: Tensor, block_size: Any = None, dtype: str 
     return FloatEncoding(*widths, scale, block_size).quantize_dequantize(tensor)
 
 
-ASKED = {QDQ: quantized, "aimet.float_scale": scale_of, "aimet.float_cast": float_cast}
+ASKED = {QDQ: quantized, "aimet/float_scale": scale_of, "aimet/float_cast": float_cast}
 
 
 @pytest.mark.parametrize(("formula", "name"), [key for key in CALLS if key[0] in ASKED], ids=lambda part: part)

@@ -15,7 +15,7 @@ from halfeven.optimized.aimet.affine import (
     Quantize,
     QuantizeDequantize,
 )
-from halfeven.reference.profiles.aimet.lpbq import lpbq_scale
+from halfeven.reference import FORMULAS
 
 GRIDS = ((0, 255), (-128, 127), (-8, 7), (0, 3), (-7, 7), (1, 4), (-(2**15), 2**15 - 1))
 
@@ -156,7 +156,7 @@ def test_groups(groups: tuple[int, ...] | None) -> None:
         inside, raw = q(X), plain(X)
     encoding = q(X).encoding
     assert isinstance(encoding, GroupedBlockEncoding)
-    wanted = lpbq_scale(q.min.detach().numpy(), q.max.detach().numpy(), 4, 8, groups)
+    wanted = FORMULAS["aimet/lpbq_scale"].function(q.min.detach().numpy(), q.max.detach().numpy(), 4, 8, groups)
     for name, value in wanted.items():
         assert bits(getattr(encoding, name)) == bits(torch.from_numpy(value))
     assert bits(q.get_scale()) == bits(encoding.scale)

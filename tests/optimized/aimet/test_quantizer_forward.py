@@ -11,8 +11,7 @@ from torch import Tensor
 
 from halfeven.optimized.aimet import DequantizedTensor, QuantizedTensor
 from halfeven.optimized.aimet.affine import Dequantize, Quantize, QuantizeDequantize
-from halfeven.reference.profiles.aimet.affine import quantize_dequantize
-from halfeven.reference.profiles.aimet.encodings import scale_and_offset
+from halfeven.reference import FORMULAS
 
 FLOATS = (torch.float32, torch.float64, torch.float16, torch.bfloat16)
 LOW, HIGH = torch.tensor([[-1.1], [-0.3], [0.0], [-2.0]]), torch.tensor([[0.7], [3.1], [1.0], [0.0]])
@@ -92,10 +91,12 @@ def test_codes_give_the_reals(layout: str, grid: tuple[int, int, bool], dtype: t
 def test_the_documented_values(grid: tuple[int, int, bool], shift: float, name: str) -> None:
     q = made(QuantizeDequantize, "channel", grid, zero_point_shift=shift)
     x = inputs(q, getattr(torch, name))
-    s, o = scale_and_offset(LOW.numpy(), HIGH.numpy(), *grid)
+    s, o = FORMULAS["aimet/scale_and_offset"].function(LOW.numpy(), HIGH.numpy(), *grid)
     array = x.double().numpy().astype(ml_dtypes.bfloat16 if name == "bfloat16" else np.dtype(name))
     with np.errstate(all="ignore"):
-        wanted = quantize_dequantize(array, s, o, qmin=grid[0], qmax=grid[1], zero_point_shift=shift)
+        wanted = FORMULAS["aimet/affine.quantize_dequantize"].function(
+            array, s, o, qmin=grid[0], qmax=grid[1], zero_point_shift=shift
+        )
     assert torch.equal(bits(q(x).double()), bits(torch.from_numpy(wanted.astype(np.float64))))
 
 

@@ -11,8 +11,7 @@ from torch import Tensor
 
 from halfeven.optimized.aimet.affine import MinMaxQuantizer, QuantizeDequantize, ScaleOffsetQuantizer
 from halfeven.optimized.aimet.affine.range import exact_range
-from halfeven.reference.profiles.aimet.encodings import scale_and_offset
-from halfeven.reference.profiles.aimet.gradients import quantize_dequantize_gradient, range_gradient
+from halfeven.reference import FORMULAS
 
 RANGES = ((-1.0, 2.0), (-0.3, 0.7), (-2.5, 0.0), (0.0, 1.0), (0.5, 2.0), (-3.0, -1.0), (1.0, -1.0), (-1e-9, 1.0))
 GRIDS = ((0, 255), (-128, 127), (-8, 7), (0, 1), (-127, 127), (1, 4), (0, 2**18))
@@ -43,7 +42,7 @@ def test_scale_and_offset(symmetric: bool, grid: tuple[int, int], mode: str) -> 
         offset = q.get_offset() if symmetric else offset
     else:
         scale, offset = q.get_scale(), q.get_offset()
-    wanted = scale_and_offset(low.numpy(), high.numpy(), *grid, symmetric)
+    wanted = FORMULAS["aimet/scale_and_offset"].function(low.numpy(), high.numpy(), *grid, symmetric)
     assert (bits(scale), bits(offset)) == (bits(wanted[0]), bits(wanted[1]))
     encoding = q.get_encodings()
     assert encoding is not None
@@ -59,7 +58,10 @@ def test_gradients(symmetric: bool, grid: tuple[int, int], mode: str, shift: flo
     low, high = (t.reshape(-1, 1) for t in torch.tensor(RANGES, dtype=torch.float32).T.contiguous())
     low = torch.cat([low, torch.tensor([[0.0], [-1e-6], [-3e38]])])  # the least scale, below it, and beyond
     high = torch.cat([high, torch.tensor([[2.0**-23 * (grid[1] - grid[0])], [1e-6], [3e38]])])
-    s, o = (torch.from_numpy(a) for a in scale_and_offset(low.numpy(), high.numpy(), *grid, symmetric))
+    s, o = (
+        torch.from_numpy(a)
+        for a in FORMULAS["aimet/scale_and_offset"].function(low.numpy(), high.numpy(), *grid, symmetric)
+    )
     codes = torch.tensor([grid[0] - 2.5, grid[0] - 0.5, grid[0], 0.25, 0.5, grid[1] + 0.5, grid[1] + 0.75, grid[1] + 9])
     x = ((codes + o) * s).nan_to_num()
     g = torch.tensor([1.0, -0.5, 2.0, 0.25, 1.0, 3.0, -1.0, 0.5]).expand_as(x)
@@ -73,10 +75,10 @@ def test_gradients(symmetric: bool, grid: tuple[int, int], mode: str, shift: flo
         y = q(leaf).as_subclass(Tensor)
     found = torch.autograd.grad(y, [leaf, q.min, q.max], g)
     with np.errstate(all="ignore"):
-        dx, ds, do = quantize_dequantize_gradient(
+        dx, ds, do = FORMULAS["aimet/quantize_dequantize_gradient"].function(
             x.numpy(), s.numpy(), o.numpy(), *grid, g.numpy(), zero_point_shift=shift
         )
-        ends = range_gradient(low.numpy(), high.numpy(), *grid, symmetric, ds, do)
+        ends = FORMULAS["aimet/range_gradient"].function(low.numpy(), high.numpy(), *grid, symmetric, ds, do)
     assert bits(found[0]) == bits(dx)
     finite = np.isfinite(ends[0]) & np.isfinite(ends[1])
     assert finite.sum() >= 9

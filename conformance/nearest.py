@@ -1,0 +1,28 @@
+"""The names nearest to one that is not known, for errors: by their letters, or by a part that they share."""
+
+import difflib
+from collections.abc import Iterable
+
+__all__ = ["nearest"]
+
+_SHORT = 2  # letters that too many names share
+_FEW = 40  # names that are all shown
+
+
+def nearest(word: str, known: Iterable[str]) -> str:
+    """``: did you mean a, b?``, or all of the names where they are few; empty where there are none.
+
+    >>> nearest("onnx/QuantiseLinear", ["onnx/QuantizeLinear", *map(str, range(20))])
+    ': did you mean onnx/QuantizeLinear?'
+    """
+    among = list(dict.fromkeys(known))
+    small = word.casefold()
+    close = difflib.get_close_matches(small, [name.casefold() for name in among], n=3, cutoff=0.6)
+    near = [name for match in close for name in among if name.casefold() == match]
+    last = small.replace(".", "/").rpartition("/")[2]
+    near += [name for name in among if len(last) > _SHORT and last in name.casefold() and name not in near][:4]
+    if near:
+        system = small.replace(".", "/").partition("/")[0]
+        alike = sorted(dict.fromkeys(near), key=lambda name: not name.startswith(f"{system}/"))
+        return f": did you mean {', '.join(alike[:5])}?"
+    return f": give one of {', '.join(sorted(among))}" if 0 < len(among) <= _FEW else ""

@@ -1,0 +1,54 @@
+"""One folder per system, one room per part of it, with the names of ``reference/systems``; found by walking folders.
+
+A room has ``REQUIREMENTS``, registers their ``@calls``, and may have ``ANSWERS``: by backend, how the installed library
+answers a call of a formula. The ``__init__.py`` of a system has its ``BACKENDS``. Modules named ``adapter...`` import
+their library, and are not walked.
+"""
+
+import importlib
+import pkgutil
+from collections.abc import Callable, Mapping
+from functools import cache
+from types import ModuleType
+from typing import Any
+
+from halfeven.conformance.requirement import CALLS, CallSet, Requirement
+
+__all__ = ["answers", "call_sets", "requirements_of", "rooms"]
+
+
+@cache
+def rooms() -> tuple[ModuleType, ...]:
+    """Every module of every system, in the order of their names."""
+    names = sorted(m.name for m in pkgutil.walk_packages(__path__, f"{__name__}."))
+    return tuple(importlib.import_module(n) for n in names if not n.rpartition(".")[2].startswith("adapter"))
+
+
+@cache
+def requirements_of(system: str) -> tuple[Requirement, ...]:
+    """The requirements of a system's formulas and operations."""
+    prefix = f"{__name__}.{system.replace('-', '_')}."
+    return tuple(r for room in rooms() if room.__name__.startswith(prefix) for r in getattr(room, "REQUIREMENTS", ()))
+
+
+def call_sets() -> Mapping[tuple[str, str], CallSet]:
+    """Every set of calls, by formula and name: those of all rooms, whoever asks first."""
+    rooms()
+    return CALLS
+
+
+@cache
+def _answers() -> dict[str, dict[str, Callable[..., Any]]]:
+    found: dict[str, dict[str, Callable[..., Any]]] = {}
+    for room in rooms():
+        for backend, functions in getattr(room, "ANSWERS", {}).items():
+            if taken := found.setdefault(backend, {}).keys() & functions.keys():
+                msg = f"{room.__name__}: {backend} answers {', '.join(sorted(taken))} in another room"
+                raise ValueError(msg)
+            found[backend] |= functions
+    return found
+
+
+def answers(backend: str) -> dict[str, Callable[..., Any]]:
+    """How the library of a backend answers a call, by formula."""
+    return dict(_answers().get(backend, {}))

@@ -1,0 +1,1 @@
+"""AIMET's quantize, dequantize and quantize_dequantize: requirements, calls, answers."""

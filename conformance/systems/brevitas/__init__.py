@@ -1,0 +1,9 @@
+"""brevitas."""
+
+from halfeven.conformance.backends.entry import Backends, Entry
+
+__all__ = ["BACKENDS"]
+
+BACKENDS: Backends = {
+    "brevitas": Entry("brevitas", "brevitas", "IntQuant", extra="brevitas", adapter="brevitas.adapter"),
+}

@@ -1,0 +1,1 @@
+"""brevitas: ``IntQuant`` and its gradients: requirements, their calls, and the library's answers."""

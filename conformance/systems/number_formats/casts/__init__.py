@@ -1,0 +1,1 @@
+"""Number formats: a number to its code and back."""

@@ -1,0 +1,1 @@
+"""QuantizeLinear and DequantizeLinear: requirements, their calls, and the answers of both libraries."""

@@ -1,0 +1,216 @@
+"""torch: ``fake_quantize_per_tensor_affine`` and ``fake_quantize_per_channel_affine``, and their gradients."""
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+import numpy.typing as npt
+
+from halfeven.conformance.requirement import Arguments, calls, documented, measured, of, on
+
+__all__ = ["ANSWERS", "REQUIREMENTS"]
+
+REQUIREMENTS = (
+    *on(
+        "torch.fake_quantize",
+        documented(
+            "nearest-code",
+            "The input divided by the scale is rounded to the nearest integer (ties, by the library: to even); the "
+            "result is that code's real.",
+            "torch.fake_quantize_per_tensor_affine: equation",
+            operations=("fake_quantize",),
+            checks=("boundaries",),
+            kills=(
+                "half-away",
+                "half-up",
+                "half-down",
+                "half-to-zero",
+                "toward-zero",
+                "floor",
+                "ceil",
+                "reciprocal",
+                "scale-one-ulp-off",
+            ),
+        ),
+        documented(
+            "zero-point-after-rounding",
+            "The zero point is added to the rounded quotient.",
+            "torch.fake_quantize_per_tensor_affine: equation",
+            operations=("fake_quantize",),
+            checks=("odd-zero-point",),
+            kills=("zero-point-before-rounding", "zero-point-fused", "sign-flipped"),
+        ),
+        documented(
+            "saturation",
+            "The code is limited to [quant_min, quant_max], after the zero point.",
+            "torch.fake_quantize_per_tensor_affine: equation",
+            operations=("fake_quantize",),
+            checks=("edges",),
+            kills=("narrow-range", "clamp-before-zero-point", "wrap"),
+        ),
+        documented(
+            "huge-inputs",
+            "Inputs however large, and the infinities, give the end of the grid on their side.",
+            "torch.fake_quantize_per_tensor_affine: the minimum and maximum of the equation, whose argument is "
+            "unbounded",
+            operations=("fake_quantize",),
+            checks=("huge",),
+            kills=("int32-cast", "int64-cast"),
+        ),
+    ),
+    *of(
+        "torch/fake_quantize_per_tensor_affine.backward",
+        measured(
+            "edges",
+            "The gradient passes where the rounded code lies in the grid, ends included; code and ends are float32.",
+            "torch 2.13.0, gradient of fake_quantize_per_tensor_affine",
+        ),
+        measured(
+            "specials",
+            "Infinities and NaN lie outside; the gradient is multiplied by 1 or 0, so that an infinite one becomes "
+            "NaN outside.",
+            "torch 2.13.0, gradient of fake_quantize_per_tensor_affine",
+        ),
+        measured(
+            "refusals",
+            "A zero point outside the grid is refused.",
+            "torch 2.13.0, fake_quantize_per_tensor_affine",
+        ),
+    ),
+    *of(
+        "torch/fake_quantize_per_channel_affine.backward",
+        measured(
+            "edges",
+            "The gradient passes where the rounded code of its channel, a float32, lies in the grid, ends included.",
+            "torch 2.13.0, gradient of fake_quantize_per_channel_affine",
+        ),
+        measured(
+            "specials",
+            "Infinities and NaN lie outside; a negative gradient becomes -0 there.",
+            "torch 2.13.0, gradient of fake_quantize_per_channel_affine",
+        ),
+        measured(
+            "refusals",
+            "A zero point outside the grid, and parameters that are not as many as the channels, are refused.",
+            "torch 2.13.0, fake_quantize_per_channel_affine",
+        ),
+    ),
+)
+
+Array = npt.NDArray[Any]
+
+_INF, _NAN = np.inf, np.nan
+# The sum with a zero point of 1 is a code that float32 does not hold; nor does it hold the end of the last grids.
+_ROUNDED_CODES = ((2.0**24, 2**24), (2.0**24 + 2, 2**24 + 3), (2.0**24 + 4, 2**24 + 3), (2.0**24 + 6, 2**24 + 5))
+_SPECIALS = (_INF, -_INF, _NAN, 3e38, -3e38, 1e10, -1e10, 1e20, 0.0, -0.0, 1e-45)
+
+
+def _f(values: Any) -> Array:
+    return np.asarray(values, np.float32)
+
+
+def _near(codes: Any, scale: float) -> Array:
+    middle = (np.asarray(codes) * np.float64(np.float32(scale))).astype(np.float32)
+    return np.concatenate([middle, np.nextafter(middle, _f(_INF)), np.nextafter(middle, _f(-_INF))])
+
+
+def _edges(zero: float, low: int = -128, high: int = 127) -> Array:
+    z = np.rint(np.clip(zero, low, high))
+    return np.concatenate([np.arange(-3, 3) + 0.5, low - z + np.arange(-2, 2) + 0.5, high - z + np.arange(-2, 2) + 0.5])
+
+
+def _grid(low: int, high: int) -> dict[str, int]:
+    return {"quant_min": low, "quant_max": high}
+
+
+def _signs(n: int) -> Array:
+    """Gradients that are no powers of two."""
+    return _f([(0.3, -1.7, 1.1)[i % 3] for i in range(n)])
+
+
+@calls("torch/fake_quantize_per_tensor_affine.backward", "edges")
+def _() -> Iterator[Arguments]:
+    for dtype in (np.float32, np.float16, ml_dtypes.bfloat16):
+        for low, high, zero in ((-128, 127, 0), (-128, 127, 5), (0, 255, 128), (-8, 7, -7), (0, 1, 0), (0, 0, 0)):
+            for scale in (0.1, 0.3):
+                x = _near(_edges(zero, low, high), scale).astype(dtype)
+                more = {"grad": _signs(x.size).astype(dtype)} | _grid(low, high)
+                yield {"x": x, "scale": float(np.float32(scale)), "zero_point": zero} | more
+    for v, high in _ROUNDED_CODES:
+        beyond = {"x": _f([v]), "scale": 1.0, "zero_point": 1, "grad": _f([1])}
+        yield beyond | _grid(-(2**24), high)
+
+
+@calls("torch/fake_quantize_per_tensor_affine.backward", "specials")
+def _() -> Iterator[Arguments]:
+    x = _f(_SPECIALS)
+    for scale in (0.5, 0.0, _INF, 1e-45):
+        yield {"x": x, "scale": scale, "zero_point": 1, "grad": _signs(x.size)} | _grid(-128, 127)
+    yield {"x": _f([1, 1, 100, 100]), "scale": 0.5, "zero_point": 0, "grad": _f([_INF, _NAN, _INF, 1])} | _grid(-8, 7)
+    yield {"x": _f([]), "scale": 0.5, "zero_point": 0, "grad": _f([])} | _grid(-8, 7)
+
+
+@calls("torch/fake_quantize_per_tensor_affine.backward", "refusals")
+def _() -> Iterator[Arguments]:
+    for zero in (8, -9, 300):
+        yield {"x": _f([1]), "scale": 0.5, "zero_point": zero, "grad": _f([1])} | _grid(-8, 7)
+
+
+@calls("torch/fake_quantize_per_channel_affine.backward", "edges")
+def _() -> Iterator[Arguments]:
+    zeros = (0, 5, -7, 127, -128)
+    for dtype in (np.float32, np.float16, ml_dtypes.bfloat16):
+        for scale in (0.1, 0.3):
+            x = np.stack([_near(_edges(z), scale) for z in zeros]).astype(dtype)
+            grad = _signs(x.size).reshape(x.shape).astype(dtype)
+            more = {"scale": _f([scale] * len(zeros)), "zero_point": np.array(zeros, np.int32)} | _grid(-128, 127)
+            yield {"x": x, "axis": 0, "grad": grad} | more
+            yield {"x": x.T.copy(), "axis": 1, "grad": grad.T.copy()} | more
+    for v, high in _ROUNDED_CODES:
+        beyond = {"x": _f([v]), "scale": _f([1]), "zero_point": np.array([1], np.int32), "grad": _f([1])}
+        yield beyond | {"axis": 0} | _grid(-(2**24), high)
+
+
+@calls("torch/fake_quantize_per_channel_affine.backward", "specials")
+def _() -> Iterator[Arguments]:
+    x = np.tile(_f(_SPECIALS), (3, 1))
+    grad = _signs(x.size).reshape(x.shape)
+    z = np.array([0, 1, -1], np.int32)
+    yield {"x": x, "scale": _f([0.5, 0, _INF]), "zero_point": z, "axis": 0, "grad": grad} | _grid(-128, 127)
+
+
+@calls("torch/fake_quantize_per_channel_affine.backward", "refusals")
+def _() -> Iterator[Arguments]:
+    x = np.ones((2, 3), np.float32)
+    good = {"x": x, "scale": _f([1, 1]), "zero_point": np.zeros(2, np.int32), "axis": 0, "grad": x} | _grid(-8, 7)
+    changes: list[dict[str, Any]] = [{"axis": axis} for axis in (1, -1, -3)]
+    changes += [{"zero_point": np.array([0, 8], np.int32)}]
+    for change in changes:
+        yield good | change
+
+
+def _fixed_per_tensor_gradient(x: Any, scale: float, zero_point: int, quant_min: int, quant_max: int, grad: Any) -> Any:
+    import torch
+
+    given = x.clone().requires_grad_()
+    y = torch.fake_quantize_per_tensor_affine(given, scale, zero_point, quant_min, quant_max)
+    return torch.autograd.grad(y, given, grad)[0]
+
+
+def _fixed_per_channel_gradient(
+    x: Any, scale: Any, zero_point: Any, axis: int, quant_min: int, quant_max: int, grad: Any
+) -> Any:
+    import torch
+
+    given = x.clone().requires_grad_()
+    y = torch.fake_quantize_per_channel_affine(given, scale, zero_point, axis, quant_min, quant_max)
+    return torch.autograd.grad(y, given, grad)[0]
+
+
+ANSWERS: dict[str, dict[str, Callable[..., Any]]] = {
+    "torch.learnable": {
+        "torch/fake_quantize_per_tensor_affine.backward": _fixed_per_tensor_gradient,
+        "torch/fake_quantize_per_channel_affine.backward": _fixed_per_channel_gradient,
+    },
+}

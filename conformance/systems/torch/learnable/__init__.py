@@ -1,0 +1,1 @@
+"""torch: learnable fake quantization: requirements, their calls, and the library's answers."""

@@ -1,0 +1,1 @@
+"""torchao: quantize and dequantize in the integer domain."""

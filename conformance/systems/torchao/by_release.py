@@ -1,0 +1,68 @@
+"""torchao: which of its functions answer, by the release that is installed, and what they take for names."""
+
+import importlib
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import Any
+
+from halfeven.conformance.backends.common import installed
+from halfeven.conformance.backends.protocol import Unsupported
+
+__all__ = ["absent", "by_release", "named", "primitive", "with_members"]
+
+Answers = Mapping[str, Callable[..., Any]]
+
+
+def by_release(newest: Answers, **until: Answers) -> dict[str, Callable[..., Any]]:
+    """The answers of the installed release: the newest ones, save where ``until`` has others.
+
+    Args:
+        newest: how torchao 0.18 answers.
+        until: the last minor release that answers otherwise, as ``v0_11``, and how it does; the latest first.
+    """
+    minor = [int(part) for part in (installed("torchao") or "0.18").split(".")[:2]]
+    found = dict(newest)
+    for last, functions in until.items():
+        if minor <= [int(part) for part in last.removeprefix("v").split("_")]:
+            found |= functions
+    return found
+
+
+def absent(**_given: Any) -> Any:
+    """The answer of a release that does not have the function.
+
+    Raises:
+        Unsupported: always.
+    """
+    msg = f"torchao {installed('torchao')} has no such function, or not with these arguments"
+    raise Unsupported(msg)
+
+
+def primitive(name: str, module: str = "torchao.quantization.quant_primitives", **fixed: Any) -> Callable[..., Any]:
+    """A function of torchao's by its name, which takes dtypes, mappings and domains by theirs."""
+    return partial(named, name, module, **fixed)
+
+
+def named(name: str, module: str, /, **given: Any) -> Any:
+    """What the function ``name`` of a module answers."""
+    return getattr(importlib.import_module(module), name)(**with_members(given))
+
+
+def with_members(given: Mapping[str, Any]) -> dict[str, Any]:
+    """The arguments, with torch's dtypes and torchao's enumerations for their names.
+
+    Raises:
+        Unsupported: torchao has no such mapping.
+    """
+    import torch
+
+    primitives = importlib.import_module("torchao.quantization.quant_primitives")
+    found = {k: getattr(torch, v) if k.endswith("dtype") and isinstance(v, str) else v for k, v in given.items()}
+    if (mapping := found.get("mapping_type")) is not None:
+        if mapping not in primitives.MappingType.__members__:
+            msg = f"mapping_type={mapping} is not a member of the enumeration"
+            raise Unsupported(msg)
+        found["mapping_type"] = primitives.MappingType[mapping]
+    if "zero_point_domain" in found:
+        found["zero_point_domain"] = getattr(primitives.ZeroPointDomain, str(found["zero_point_domain"]), None)
+    return found

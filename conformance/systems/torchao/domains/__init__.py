@@ -1,0 +1,1 @@
+"""torchao: quantize and dequantize with a zero point in reals or none."""

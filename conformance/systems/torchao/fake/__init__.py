@@ -1,0 +1,1 @@
+"""torchao: fake quantization and its mask."""

@@ -1,0 +1,1 @@
+"""torchao: float8 with a scale per block, the primitives."""

@@ -1,0 +1,1 @@
+"""torchao: how a scale and a zero point are chosen."""

@@ -1,0 +1,1 @@
+"""AIMET: the affine functions, and what its documents say around them."""

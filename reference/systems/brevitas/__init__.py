@@ -1,0 +1,1 @@
+"""brevitas: IntQuant, its scale and zero point, and its gradients."""

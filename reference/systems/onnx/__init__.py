@@ -1,0 +1,1 @@
+"""ONNX: QuantizeLinear, DequantizeLinear, and their relatives."""

@@ -1,0 +1,1 @@
+"""pytorch-quantization: tensor_quant and what its documents say around it."""

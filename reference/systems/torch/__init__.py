@@ -1,0 +1,1 @@
+"""torch: quantize, fake quantize, the operators of quantized_decomposed, observers, learnable quantizers."""

@@ -1,0 +1,270 @@
+"""torch: ``fake_quantize_per_tensor_affine``, ``fake_quantize_per_channel_affine``, and their gradients."""
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from halfeven.reference.affine import channel_of, no_blocks
+from halfeven.reference.behaviour import Behaviour, choice, roundings
+from halfeven.reference.blocks import BlockSize, per_channel, per_element
+from halfeven.reference.catalogue import AffineView, AsComputed, formula
+from halfeven.reference.grid import Grid
+from halfeven.reference.model import EvaluationModel
+from halfeven.reference.profile import Array, Profile, along_axis
+from halfeven.reference.rounding import ROUNDINGS, Rounding
+
+__all__ = [
+    "TORCH_FAKE_QUANTIZE",
+    "TORCH_FAKE_QUANTIZE_2_13",
+    "CodeOfReciprocal",
+    "FixedGradient",
+    "along",
+    "fake_quantize_per_channel_affine",
+    "fake_quantize_per_tensor_affine",
+    "fixed_per_channel_gradient",
+    "fixed_per_tensor_gradient",
+]
+
+MODEL = EvaluationModel()
+
+_EQUATION = r"\hat x = (\min(q_{max}, \max(q_{min}, \mathrm{nearby\_int}(x / s) + z)) - z) \times s"
+_BASIS = AsComputed(dtype="the input's")
+
+
+def fake_quantize(x: Array, scale: Array, zero_point: Array, grid: Grid, block_size: BlockSize | None = None) -> Array:
+    """``x`` on the grid, in ``x.dtype``. Arguments and errors as in ``Profile.quantize``."""
+    t = x.dtype
+    with np.errstate(all="ignore"):
+        s = per_element(scale, x.shape, block_size).astype(t)
+        z = per_element(zero_point, x.shape, block_size).astype(t)
+        quant_min, quant_max = np.asarray(grid.qmin, t), np.asarray(grid.qmax, t)
+        output: Array = (np.minimum(quant_max, np.maximum(quant_min, np.rint(x / s) + z)) - z) * s
+    return output
+
+
+TORCH_FAKE_QUANTIZE = Profile(
+    name="torch.fake_quantize",
+    title="(min(qmax, max(qmin, nearby_int(x / s) + zero_point)) - zero_point) * s",
+    source="torch: torch.fake_quantize_per_tensor_affine, torch.fake_quantize_per_channel_affine",
+    model=MODEL,
+    numpy={
+        "fake_quantize": (
+            "(np.minimum(qmax, np.maximum(qmin, np.rint(x / scale) + np.float32(zero_point)))"
+            " - np.float32(zero_point)) * scale"
+        ),
+    },
+    transcriptions={"fake_quantize": fake_quantize},
+)
+
+TORCH_FAKE_QUANTIZE_2_13 = replace(
+    TORCH_FAKE_QUANTIZE,
+    name="torch.fake_quantize@2.13",
+    title="(clamp(round(x * (1 / s)) + zero_point, qmin, qmax) - zero_point) * s, and the code of NaN is qmin",
+    source="torch 2.13.0, fake_quantize_per_tensor_affine measured on the CPU",
+    model=replace(MODEL, division="reciprocal", nan="qmin"),
+    numpy={
+        "fake_quantize": (
+            "(np.clip(np.nan_to_num(np.rint(x * (1 / scale)), nan=-np.inf, posinf=np.inf, neginf=-np.inf)"
+            " + np.float32(zero_point), qmin, qmax) - np.float32(zero_point)) * scale"
+        ),
+    },
+    transcriptions={},
+)
+
+
+def _arguments(
+    x: Array, scale: Array, zero: Array, grid: Grid, block_size: BlockSize | None, _dtype: object = None
+) -> dict[str, Any]:
+    no_blocks(block_size)
+    return {"input": x, "scale": scale, "zero_point": zero, "quant_min": grid.qmin, "quant_max": grid.qmax}
+
+
+def _channel_arguments(
+    x: Array, scale: Array, zero: Array, grid: Grid, block_size: BlockSize | None, _dtype: object = None
+) -> dict[str, Any]:
+    parameters = {
+        "scale": scale.ravel(),
+        "zero_point": zero.ravel(),
+        "axis": channel_of(block_size, x.shape, scale.size),
+    }
+    return {"input": x, "quant_min": grid.qmin, "quant_max": grid.qmax} | parameters
+
+
+# The documented signatures.
+
+
+@formula(
+    "torch/fake_quantize_per_tensor_affine",
+    equation=_EQUATION,
+    basis=_BASIS,
+    source="torch.fake_quantize_per_tensor_affine",
+    affine=AffineView("torch.fake_quantize", "fake_quantize", _arguments),
+)
+def fake_quantize_per_tensor_affine(
+    input: Array,  # noqa: A002 - the document's own word
+    scale: float | Array,
+    zero_point: int | Array,
+    quant_min: int,
+    quant_max: int,
+) -> Array:
+    """``input`` on the grid with one scale and one zero point; they are held in float32 and int32."""
+    s, z = np.asarray(scale, np.float32).reshape(()), np.asarray(zero_point, np.int32).reshape(())
+    return fake_quantize(input, s, z, Grid(quant_min, quant_max))
+
+
+@formula(
+    "torch/fake_quantize_per_channel_affine",
+    equation=_EQUATION,
+    basis=_BASIS,
+    source="torch.fake_quantize_per_channel_affine",
+    affine=AffineView("torch.fake_quantize", "fake_quantize", _channel_arguments),
+)
+def fake_quantize_per_channel_affine(
+    input: Array,  # noqa: A002 - the document's own word
+    scale: Array,
+    zero_point: Array,
+    axis: int,
+    quant_min: int,
+    quant_max: int,
+) -> Array:
+    """``input`` on the grid with one scale and one zero point per index along ``axis``.
+
+    Raises:
+        ValueError: ``axis`` is outside [-D, D), or the parameters are not as many as the channels.
+    """
+    blocks = per_channel(input.shape, axis)
+    s, z = (along_axis(p, input.shape, axis) for p in (scale, zero_point))
+    return fake_quantize(input, s, z, Grid(quant_min, quant_max), blocks)
+
+
+# The gradients: no document has an equation; they are measured.
+
+_MASK = r"\partial_x = g\,[q_{min} \le \mathrm{round}(x \cdot (1/s)) + z \le q_{max}]"
+
+
+@dataclass(frozen=True)
+class CodeOfReciprocal(Behaviour):
+    """The choices in computing a code as torch's kernels do, by the reciprocal of the scale."""
+
+    division: str = choice(
+        {
+            "reciprocal": "multiplies by the rounded reciprocal of the scale",
+            "divide": "divides by the scale",
+        }
+    )
+    rounding: Rounding = roundings("the quotient")
+
+
+@dataclass(frozen=True)
+class FixedGradient(CodeOfReciprocal):
+    """The choices in the gradient of a quantizer whose parameters do not learn."""
+
+    ends: str = choice(
+        {
+            "inside": "passes the gradient on at the ends of the grid",
+            "outside": "passes no gradient on at the ends of the grid",
+        }
+    )
+    outside: str = choice(
+        {
+            "product": "multiplies the gradient by 0 outside the grid, which keeps NaN",
+            "zero": "gives the gradient 0 outside the grid",
+        }
+    )
+    zero_point: str = choice(
+        {
+            "after-rounding": "adds the zero point after rounding",
+            "before-rounding": "adds the zero point before rounding",
+        }
+    )
+
+
+def along(parameter: Array, x: Array, axis: int) -> Array:
+    """A list of parameters, one per index along ``axis``, as it broadcasts to ``x``.
+
+    Raises:
+        IndexError: ``axis`` is beyond the dimensions, counted from either end.
+        RuntimeError: ``axis`` is negative otherwise, or the list is not as long as that dimension.
+    """
+    if not -x.ndim <= axis < x.ndim:
+        msg = f"axis={axis} is not accepted for x of shape {x.shape}: give one of its {x.ndim} dimensions"
+        raise IndexError(msg)
+    if axis < 0 or parameter.shape != (x.shape[axis],):
+        msg = f"axis={axis}, parameters of shape {parameter.shape} are not accepted: x has the shape {x.shape}"
+        raise RuntimeError(msg)
+    return parameter.reshape([x.shape[axis] if i == axis else 1 for i in range(x.ndim)])
+
+
+@formula(
+    "torch/fake_quantize_per_tensor_affine.backward",
+    equation=_MASK,
+    basis=AsComputed(dtype="float32"),
+    source="torch 2.13.0, measured",
+    behaviour=FixedGradient(),
+)
+def fixed_per_tensor_gradient(
+    b: FixedGradient, x: Array, scale: float, zero_point: int, quant_min: int, quant_max: int, grad: Array
+) -> Array:
+    """The gradient of ``torch.fake_quantize_per_tensor_affine`` with respect to ``x``: ``grad`` times 1 or 0.
+
+    Args:
+        x: float32, float16 or bfloat16, any shape; the code is computed in float32.
+        scale: real per code, held in float32.
+        zero_point: a code of the grid.
+        quant_min: the lowest code.
+        quant_max: the highest code.
+        grad: the gradient with respect to the result, as ``x``.
+
+    Raises:
+        RuntimeError: ``zero_point`` outside the grid.
+    """
+    if not quant_min <= zero_point <= quant_max:
+        msg = f"zero_point={zero_point} is not accepted: give one from {quant_min} to {quant_max}"
+        raise RuntimeError(msg)
+    ends = float(np.float32(quant_min)), float(np.float32(quant_max))  # the kernel's own are float32
+    return _masked(b, x, np.asarray(scale, np.float32), np.asarray(zero_point), *ends, grad)
+
+
+def _masked(b: FixedGradient, x: Array, s: Array, z: Array, low: float, high: float, grad: Array) -> Array:
+    wide, round_ = x.astype(np.float32), ROUNDINGS[b.rounding]
+    with np.errstate(all="ignore"):
+        quotient = wide / s if b.division == "divide" else wide * (np.float32(1) / s)
+        z = z.astype(np.float32)  # and so the code is a float32: beyond 2^24 it is rounded
+        q = round_(quotient + z) if b.zero_point == "before-rounding" else round_(quotient) + z
+        q = q.astype(np.float64)
+        inside = (q >= low) & (q <= high) if b.ends == "inside" else (q > low) & (q < high)
+        passed: Array = grad * inside.astype(grad.dtype)
+        return passed if b.outside == "product" else np.where(inside, grad, np.zeros((), grad.dtype))
+
+
+@formula(
+    "torch/fake_quantize_per_channel_affine.backward",
+    equation=_MASK,
+    basis=AsComputed(dtype="float32"),
+    source="torch 2.13.0, measured",
+    behaviour=FixedGradient(),
+)
+def fixed_per_channel_gradient(
+    b: FixedGradient,
+    x: Array,
+    scale: Array,
+    zero_point: Array,
+    axis: int,
+    quant_min: int,
+    quant_max: int,
+    grad: Array,
+) -> Array:
+    """The gradient of ``torch.fake_quantize_per_channel_affine`` with respect to ``x``, as in the one per tensor.
+
+    Scale (real per code, float32) and zero point (codes, int32) have one entry per index along ``axis``.
+
+    Raises:
+        RuntimeError: a zero point outside the grid; parameters and ``axis`` as in ``along``.
+        IndexError: as in ``along``.
+    """
+    s, z = along(scale, x, axis), along(zero_point, x, axis).astype(np.float64)
+    if ((z < quant_min) | (z > quant_max)).any():
+        msg = f"zero_point={zero_point.tolist()} is not accepted: give codes from {quant_min} to {quant_max}"
+        raise RuntimeError(msg)
+    return _masked(b, x, s, z, quant_min, quant_max, grad)

@@ -1,0 +1,1 @@
+"""torchao: the affine primitives, and what its documents say around them."""

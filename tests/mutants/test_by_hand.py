@@ -1,0 +1,96 @@
+"""Every check has caught something: the kill table, requirement by requirement."""
+
+from collections.abc import Iterator
+
+import pytest
+
+from halfeven.conformance.backends.protocol import Backend
+from halfeven.conformance.checks import CHECKS
+from halfeven.conformance.plan import Item, plan
+from halfeven.conformance.report.model import CONFORMING
+from halfeven.conformance.requirement import Requirement
+from halfeven.conformance.requirements import requirements
+from halfeven.conformance.run import run
+from halfeven.reference import Grid
+from halfeven.reference.systems import PROFILES
+from mutants.by_hand import MUTANTS, backend
+
+DOCUMENTED = [name for name, p in PROFILES.items() if "@" not in name and p.numpy]
+_TRIED = {Grid(-128, 127), Grid(0, 255), Grid(-127, 127)}
+
+# What the issue of this suite names, and where the profiles at hand can show it.
+NAMED = [
+    "half-away",
+    "half-up",
+    "toward-zero",
+    "reciprocal",
+    "zero-point-before-rounding",
+    "sign-flipped",
+    "narrow-range",
+    "clamp-before-zero-point",
+    "int32-cast",
+    "scale-one-ulp-off",
+    "last-partial-block-untouched",
+    "wrong-axis",
+]
+
+
+def spoken(profile: str) -> list[Requirement]:
+    """The requirements of its operations; what kills those of documented functions is generated."""
+    return [r for r in requirements(profile) if not r.called]
+
+
+def items(mutant: Backend) -> Iterator[Item]:
+    for item in plan(mutant):
+        if item.configuration and item.configuration.grid in _TRIED:
+            yield item
+
+
+def parts(item: Item, *, gate: bool) -> bool:
+    return run(item, gate=gate).outcome in {"differs", "explained"}
+
+
+@pytest.mark.parametrize("profile", ["onnx", "aimet", "torch.fake_quantize"])
+@pytest.mark.parametrize("name", NAMED)
+def test_a_wrong_backend_is_reported_as_differing_in_the_quick_tier(name: str, profile: str) -> None:
+    mutant = backend(name, profile)
+    assert any(parts(item, gate=True) for item in items(mutant))
+
+
+@pytest.mark.parametrize("profile", DOCUMENTED)
+def test_the_profile_itself_conforms(profile: str) -> None:
+    right = backend("none", profile)
+    results = [run(item) for item in items(right)]
+    assert len(results) > 20
+    assert sum(r.points for r in results) > 100_000
+    assert {r.outcome for r in results} <= CONFORMING | {"not run"}, [r for r in results if r.outcome not in CONFORMING]
+
+
+@pytest.mark.parametrize("profile", DOCUMENTED)
+def test_every_requirement_kills_what_it_says(profile: str) -> None:
+    survivors = []
+    for requirement in spoken(profile):
+        for name in requirement.kills:
+            tried = [i for i in items(backend(name, profile)) if i.requirement.id == requirement.id]
+            if not any(parts(item, gate=False) for item in tried):
+                survivors.append((requirement.id, name, len(tried)))
+    assert survivors == []
+
+
+def test_every_judged_requirement_has_killed_something() -> None:
+    for profile in DOCUMENTED:
+        for requirement in spoken(profile):
+            assert requirement.checks
+            assert set(requirement.checks) <= set(CHECKS)
+            assert set(requirement.kills) <= set(MUTANTS)
+            assert bool(requirement.kills) == (requirement.basis != "silent"), requirement.id
+
+
+def test_every_check_belongs_to_a_requirement() -> None:
+    used = {c for profile in DOCUMENTED for r in spoken(profile) for c in r.checks}
+    assert used == set(CHECKS)
+
+
+def test_every_mutant_is_on_somebody_s_list() -> None:
+    listed = {k for profile in DOCUMENTED for r in spoken(profile) for k in r.kills}
+    assert set(MUTANTS) - listed <= {"float64-arithmetic"}

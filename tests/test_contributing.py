@@ -1,0 +1,66 @@
+"""The walk-through of docs/contributing.md: its files, as printed, make a formula that the engine asks and explains."""
+
+import re
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from halfeven.conformance.backends.protocol import Backend
+from halfeven.conformance.plan import Item
+from halfeven.conformance.run import run
+from halfeven.conformance.systems import call_sets
+from halfeven.reference import FORMULAS
+
+CALLS = call_sets()
+
+
+PAGE = Path(__file__).parents[1] / "docs/contributing.md"
+
+
+@pytest.fixture
+def rooms() -> Any:
+    """The two modules of the page, executed; what they registered is taken back."""
+    found: dict[str, ModuleType] = {}
+    before, called = set(FORMULAS), set(CALLS)
+    for path, code in re.findall(r"```python\n# (\S+)\n(.*?)```", PAGE.read_text(encoding="utf-8"), re.DOTALL):
+        module = ModuleType(path.removesuffix(".py").replace("/", "."))
+        exec(compile(code, path, "exec", dont_inherit=True), module.__dict__)
+        found[path.split("/")[0]] = module
+    yield found
+    for name in set(FORMULAS) - before:
+        del FORMULAS._formulas[name]
+    for key in set(CALLS) - called:
+        del CALLS[key]
+
+
+def reciprocal(x: torch.Tensor) -> torch.Tensor:
+    s = x.abs().max() / 2
+    return torch.round(x * (1 / s)).to(torch.int8) if s else torch.zeros(x.shape, dtype=torch.int8)
+
+
+def truncating(x: torch.Tensor) -> torch.Tensor:
+    s = x.abs().max() / 2
+    return torch.trunc(x / s).to(torch.int8) if s else torch.zeros(x.shape, dtype=torch.int8)
+
+
+def test_the_formula_of_the_walk_through_is_asked_and_its_versions_are_named(rooms: dict[str, ModuleType]) -> None:
+    (requirement,) = rooms["conformance"].REQUIREMENTS
+    assert requirement.id == "example/quantize/nearest"
+
+    def outcome(function: Any) -> Any:
+        backend = Backend("mine", "onnx", functions={"example/quantize": function})
+        return run(Item(backend, requirement, "nearest", None, "quick", 0))
+
+    def exact(x: torch.Tensor) -> torch.Tensor:
+        return torch.from_numpy(FORMULAS["example/quantize"].function(x.numpy()))
+
+    assert outcome(exact).outcome == "exact"
+    found = outcome(reciprocal)
+    assert found.outcome == "explained"
+    assert "multiplies by the scale's reciprocal where the document divides by the scale" in found.cause
+    assert outcome(truncating).outcome == "differs"
+    assert FORMULAS["example/quantize@1.0"].function(np.float32([1, 0.5])).tolist() == [2, 1]
