@@ -169,11 +169,9 @@ def _backends(profile: str | None) -> list[dict[str, str]]:
 
 
 def _profiles(profile: str | None) -> list[dict[str, str]]:
-    from halfeven.reference import PROFILES
+    from halfeven.reference.systems import PROFILES, has_own_operations
 
-    # A version of functions alone computes the operations as its document says.
-    own = [p for n, p in PROFILES.items() if "@" not in n or p.model != PROFILES[n.partition("@")[0]].model]
-    wanted = [p for p in own if p.operations and profile in {None, p.name}]
+    wanted = [p for n, p in PROFILES.items() if has_own_operations(n) and profile in {None, n}]
     return [{"profile": p.name, "operations": ", ".join(p.numpy), "computes": p.title} for p in wanted]
 
 

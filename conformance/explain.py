@@ -16,7 +16,7 @@ from halfeven.reference import model as evaluation
 from halfeven.reference.blocks import per_element
 from halfeven.reference.model import EvaluationModel
 from halfeven.reference.profile import Profile
-from halfeven.reference.systems import PROFILES
+from halfeven.reference.systems import PROFILES, has_own_operations
 
 Array = npt.NDArray[Any]
 
@@ -114,8 +114,11 @@ def _named(profile: Profile) -> Iterator[tuple[str, EvaluationModel]]:
     """The models of the other profiles, the same system's first, with the parameters as this one hands them over."""
     system = _system(profile.name)
     for other in sorted(PROFILES.values(), key=lambda p: (_system(p.name) != system, "@" not in p.name, p.name)):
-        own = other.numpy and ("@" not in other.name or other.model != PROFILES[_system(other.name)].model)
-        if own and other.name != profile.name and other.parameters[0] == profile.parameters[0]:
+        if (
+            has_own_operations(other.name)
+            and other.name != profile.name
+            and other.parameters[0] == profile.parameters[0]
+        ):
             model = replace(other.model, sign=profile.model.sign)
             if model != profile.model:
                 yield other.name, model

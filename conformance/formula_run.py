@@ -55,9 +55,7 @@ def run_formula(item: Item) -> Result:
     start = time.perf_counter()
     claimed = formula_of(item.requirement.formula, item.backend.profile)
     evidence = _gather(item, claimed)
-    point = nearest_point(claimed, evidence.asked) if evidence.failing else None
-    changes = claimed.behaviour.changes(point) if point is not None and claimed.behaviour is not None else {}
-    words = claimed.behaviour.against(point) if point is not None and claimed.behaviour is not None else ""
+    changes, words = _choices(item, claimed, evidence)
     outcome, cause, detail = _judge(item, claimed, evidence, words)
     shown = outcome in {"differs", "explained", "crashed"}
     steps, unit = _largest(evidence) if shown else (0, "")
@@ -98,6 +96,15 @@ def _gather(item: Item, claimed: Formula) -> _Evidence:
         if difference.differing:
             found.failing.append((arguments, expected, actual, difference))
     return found
+
+
+def _choices(item: Item, claimed: Formula, evidence: _Evidence) -> tuple[Mapping[str, tuple[Any, Any]], str]:
+    """The choices other than those claimed that give all the answers, and what they do; none where nobody judges."""
+    judged = evidence.failing and item.requirement.basis != "silent"
+    point = nearest_point(claimed, evidence.asked) if judged else None
+    if point is None or claimed.behaviour is None:
+        return {}, ""
+    return claimed.behaviour.changes(point), claimed.behaviour.against(point)
 
 
 def _judge(item: Item, claimed: Formula, evidence: _Evidence, words: str) -> tuple[OutcomeName, str, str]:

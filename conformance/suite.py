@@ -16,7 +16,7 @@ from halfeven.conformance.run import run
 from halfeven.conformance.trial import TIERS, Tier
 from halfeven.reference.catalogue import FORMULAS
 from halfeven.reference.profile import Operation
-from halfeven.reference.systems import PROFILES
+from halfeven.reference.systems import PROFILES, has_own_operations
 
 __all__ = ["Verdict", "check", "conformance_suite", "failure", "says_something", "unused_waivers"]
 
@@ -113,11 +113,7 @@ def _of_formula(fn: Any, formula: str, profile: str | None, array: ArrayKind | N
     known = FORMULAS[formula]
     affine = known.affine
     claim = (affine.profile if affine else known.system) + (f"@{known.version}" if known.version else "")
-    if (
-        affine
-        and known.version
-        and PROFILES.get(claim, PROFILES[affine.profile]).model == PROFILES[affine.profile].model
-    ):
+    if affine and not (claim in PROFILES and has_own_operations(claim)):
         affine = None  # of this release the calls alone were measured: its operation would be held to the document's
         claim = f"{known.system}@{known.version}"
     profile = None if profile is None else canonical_profile(profile)

@@ -14,7 +14,7 @@ from halfeven.reference.catalogue import FORMULAS
 from halfeven.reference.model import EvaluationModel
 from halfeven.reference.profile import Profile
 
-__all__ = ["PROFILES", "SYSTEMS"]
+__all__ = ["PROFILES", "SYSTEMS", "has_own_operations"]
 
 
 def _modules() -> Iterator[ModuleType]:
@@ -50,3 +50,12 @@ def _claims(found: dict[str, Profile]) -> Iterator[Profile]:
 
 PROFILES: dict[str, Profile] = {p.name: p for p in _profiles()}
 PROFILES |= {p.name: p for p in _claims(PROFILES)}
+
+
+def has_own_operations(name: str) -> bool:
+    """Whether a profile states operations that are not those of the document it is a version of.
+
+    A version that only formulas have computes the operations as its document says.
+    """
+    profile, documented = PROFILES[name], PROFILES[name.partition("@")[0]]
+    return bool(profile.operations) and (profile is documented or profile.model != documented.model)
