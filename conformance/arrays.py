@@ -4,13 +4,10 @@ from typing import Any
 
 import ml_dtypes
 import numpy as np
-import numpy.typing as npt
 import torch
 
 from halfeven.conformance.configuration import Layout
-from halfeven.reference.blocks import Shape
-
-Array = npt.NDArray[Any]
+from halfeven.reference.blocks import Array, Shape
 
 __all__ = [
     "arrange",

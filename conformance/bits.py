@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-Array = npt.NDArray[Any]
+from halfeven.reference.blocks import Array
 
 __all__ = ["ordered", "signed_bits", "step", "unordered"]
 

@@ -12,17 +12,15 @@ from pathlib import PurePath
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import torch
 
 from halfeven.conformance.arrays import arrange, from_backend, to_torch
 from halfeven.conformance.backends.protocol import Backend, Unsupported, names
 from halfeven.conformance.configuration import DTYPES, Case, Configuration
 from halfeven.conformance.environment import restore
+from halfeven.reference.blocks import Array
 from halfeven.reference.profile import Operation
 from halfeven.reference.systems import PROFILES
-
-Array = npt.NDArray[Any]
 
 __all__ = ["POISONS", "Caller", "Crash", "Fault"]
 

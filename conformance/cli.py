@@ -172,13 +172,13 @@ def _profiles(profile: str | None) -> list[dict[str, str]]:
     from halfeven.reference.systems import PROFILES, has_own_operations
 
     wanted = [p for n, p in PROFILES.items() if has_own_operations(n) and profile in {None, n}]
-    return [{"profile": p.name, "operations": ", ".join(p.numpy), "computes": p.title} for p in wanted]
+    return [{"profile": p.name, "operations": ", ".join(p.operations), "computes": p.title} for p in wanted]
 
 
 def _formulas(profile: str | None) -> list[dict[str, str]]:
     """One row per documented formula, with the versions that were measured."""
-    from halfeven.conformance.requirements import system_of
     from halfeven.reference import FORMULAS
+    from halfeven.reference.systems import system_of
 
     system = None if profile is None else system_of(profile)
     return [
@@ -209,7 +209,7 @@ def _requirements(profile: str | None) -> list[dict[str, str]]:
 
 
 def _documents(profile: str | None) -> list[dict[str, str]]:
-    """Every sentence of the documents: what tries it, or why nothing does."""
+    """Every sentence of the documents: what tests it, or why nothing does."""
     from halfeven.conformance.documents import documents
 
     return [

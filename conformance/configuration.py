@@ -5,13 +5,11 @@ from typing import Any, Literal
 
 import ml_dtypes
 import numpy as np
-import numpy.typing as npt
 
 from halfeven.reference import Grid
-from halfeven.reference.blocks import BlockSize, Shape
+from halfeven.reference.blocks import Array, BlockSize, Shape
 from halfeven.reference.profile import Operation
 
-Array = npt.NDArray[Any]
 Granularity = Literal["tensor", "channel", "token", "group", "block"]
 Layout = Literal["contiguous", "transposed", "strided", "offset", "expanded", "channels-last"]
 

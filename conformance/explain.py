@@ -6,19 +6,15 @@ from itertools import combinations, product
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from halfeven.conformance.bits import step
 from halfeven.conformance.compare import compare_codes, compare_reals
 from halfeven.conformance.configuration import DTYPES, Case
 from halfeven.reference import Grid
-from halfeven.reference import model as evaluation
-from halfeven.reference.blocks import per_element
+from halfeven.reference.blocks import Array, per_element
 from halfeven.reference.model import EvaluationModel
 from halfeven.reference.profile import Profile
 from halfeven.reference.systems import PROFILES, has_own_operations
-
-Array = npt.NDArray[Any]
 
 __all__ = ["Answer", "Explanation", "evaluation_of", "explain", "flat"]
 
@@ -60,7 +56,7 @@ def explain(profile: Profile, answers: Sequence[Answer], failing: Sequence[Answe
         return all(_reproduces(profile, model, replace(a, case=taken(a.case))) for a in [*samples, *answers])
 
     claimed = profile.model
-    if fits(profile.model):  # the transcription is finer than its model here: no change of the model explains anything
+    if fits(claimed):  # no value differs, but the sign of a zero, or one call from another
         return None
     name, named = next(((n, m) for n, m in _named(profile) if fits(m)), ("", None))
     on_nan = np.concatenate([np.isnan(a.case.x.astype(np.float64)) for a in wrong])
@@ -143,18 +139,18 @@ def _away(number: int, claimed: EvaluationModel, searched: set[str]) -> Iterator
 
 def _reproduces(profile: Profile, model: EvaluationModel, answer: Answer) -> bool:
     c, case = answer.case.configuration, answer.case
-    scale = profile.model_scale(case.scale, c.grid)
+    found = replace(profile, model=model)
     try:
         if c.operation == "dequantize":
             # Dequantizing has one dtype, the result's; where the found model computes in another, it rounds at the end.
             other = model.compute if model.compute != profile.model.compute else c.dtype
             t = DTYPES.get(other, DTYPES[c.dtype])
-            reals = evaluation.dequantize(model, case.x, scale, case.zero, t, c.block_size).astype(DTYPES[c.dtype])
+            reals = found.dequantize(case.x, case.scale, case.zero, c.grid, t, c.block_size).astype(DTYPES[c.dtype])
         elif c.operation == "quantize":
-            codes = evaluation.quantize(model, case.x, scale, case.zero, c.grid, c.block_size)
+            codes = evaluation_of(found, case)
             return not compare_codes(np.broadcast_to(codes, answer.value.shape), answer.value).differing
         else:
-            reals = evaluation.fake_quantize(model, case.x, scale, case.zero, c.grid, c.block_size)
+            reals = evaluation_of(found, case)
     except (ValueError, TypeError):  # a model that is not defined for these dtypes
         return False
     return reals.dtype == answer.value.dtype and not compare_reals(reals, answer.value).differing

@@ -11,7 +11,7 @@ from halfeven.conformance.backends.protocol import Unsupported
 from halfeven.conformance.formulas import Answer, Difference, answer, ask, differences
 from halfeven.conformance.plan import Item
 from halfeven.conformance.points import nearest_point
-from halfeven.conformance.quote import quote
+from halfeven.conformance.quote import spelt
 from halfeven.conformance.report.model import OutcomeName, Result, Witness
 from halfeven.conformance.requirement import Arguments
 from halfeven.conformance.systems import call_sets
@@ -41,7 +41,8 @@ class _Evidence:
 def formula_of(formula: str, profile: str) -> Formula:
     """The formula that a profile holds a backend to: for ``name@version`` that version's, where there is one."""
     version = profile.partition("@")[2]
-    return FORMULAS.get(f"{formula}@{version}") or FORMULAS[formula]
+    versions = (f for f in FORMULAS.versions(formula) if f.version and f"{version}-".startswith(f"{f.version}-"))
+    return next(versions, FORMULAS[formula])
 
 
 def _origin(formula: Formula) -> str:
@@ -201,18 +202,18 @@ def _said(found: Answer, leaf: str) -> str:
 
 def _script(item: Item, arguments: Arguments, wanted: str, actual: Answer, leaf: str) -> str:
     """Python that makes the call with the library alone; the function that stands for the library's is quoted."""
-    quoted = quote(item.backend.functions[item.requirement.formula])
-    if quoted is None:
-        return ""
-    source, name = quoted
     tensors = item.backend.array == "torch"
-    future, _, rest = source.partition("\n")
-    lines = [future, *([item.backend.prelude] if item.backend.prelude else [])]
+    passed = {key: _source(value, tensors=tensors) for key, value in arguments.items()}
+    if (found := spelt(item.backend.functions[item.requirement.formula], passed)) is None:
+        return ""
+    source, call = found
+    future = [line for line in source.splitlines() if line.startswith("from __future__")]
+    rest = source.removeprefix("\n".join([*future, ""])) if future else source
+    lines = [*future, *([item.backend.prelude] if item.backend.prelude else [])]
     lines += ["import ml_dtypes", "import numpy as np", *(["import torch"] if tensors else []), rest]
-    passed = ", ".join(f"{key}={_source(value, tensors=tensors)}" for key, value in arguments.items())
     is_array = isinstance(actual.leaves.get(leaf), np.ndarray)
     shown = f"{leaf}.tolist(), {leaf}.dtype" if is_array else f"repr({leaf or 'result'})"
-    lines += [f"result = {name}({passed})", f"print({shown})  # expected {' '.join(wanted.split())}"]
+    lines += [f"result = {call}", f"print({shown})  # expected {' '.join(wanted.split())}"]
     return "\n".join(lines)
 
 

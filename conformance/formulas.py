@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import torch
 
 from halfeven.conformance.arrays import from_backend, to_torch
@@ -16,8 +15,7 @@ from halfeven.conformance.backends.protocol import ArrayKind, Unsupported
 from halfeven.conformance.compare import Comparison, compare_codes, compare_reals
 from halfeven.conformance.environment import restore
 from halfeven.conformance.requirement import Arguments
-
-Array = npt.NDArray[Any]
+from halfeven.reference.blocks import Array
 
 __all__ = ["Answer", "Difference", "answer", "ask", "differences"]
 
@@ -41,7 +39,7 @@ class Answer:
 
 @dataclass(frozen=True, eq=False)
 class Difference:
-    """How an answer parts from the one expected; of the leaf that parts first the comparison, where there is one."""
+    """How an answer differs from the one expected; of the first leaf that differs the comparison, if there is one."""
 
     points: int
     differing: int = 0
@@ -138,7 +136,7 @@ def _leaf(name: str, expected: Any, actual: Any) -> Difference:
     i = int(comparison.where[0])
     at = f"{name}{[int(j) for j in np.unravel_index(i, e.shape)] if e.shape else ''}"
     words = _differs(at, _shown(a.ravel()[i]), _shown(e.ravel()[i]))
-    return Difference(max(e.size, 1), comparison.differing, comparison.steps, comparison.unit, words, name, comparison)
+    return Difference(e.size, comparison.differing, comparison.steps, comparison.unit, words, name, comparison)
 
 
 def _differs(leaf: str, actual: str, expected: str) -> str:
@@ -154,7 +152,7 @@ def _said(found: Answer) -> str:
 
 
 def _is_float(a: Array) -> bool:
-    return a.dtype.kind == "f" or (a.dtype.kind == "V" and a.dtype.name.startswith(("bfloat", "float")))
+    return a.dtype.name.startswith(("bfloat", "float"))
 
 
 def _copied(value: Any) -> Any:

@@ -95,7 +95,7 @@ def _undocumented(backend: Backend, tier: Tier, seed: int) -> Iterator[Item]:
         return
     operation, dtype, grid = next(iter(backend.operations)), backend.dtypes[0], Grid(-128, 127)
     beyond: list[tuple[Operation, str, Grid, str]] = [
-        (o, dtype, grid, o) for o in backend.operations if o not in profile.numpy
+        (o, dtype, grid, o) for o in backend.operations if o not in profile.operations
     ]
     beyond += [(operation, d, grid, d) for d in backend.dtypes if d not in profile.dtypes]
     beyond += [(operation, dtype, g, f"grid {g}") for g in backend.grids or () if not profile.accepts(g)]

@@ -54,7 +54,7 @@ def nearest_point(formula: Formula, asked: Sequence[tuple[Arguments, Answer]]) -
 def _changed(point: Behaviour, read: Mapping[str, Any]) -> Iterator[Behaviour]:
     words = point.choices()
     for name in read:
-        yield from (replace(point, **{name: value}) for value in words[name] if value != getattr(point, name))
+        yield from (replace(point, **{name: value}) for value in words[name])
 
 
 class _Row:

@@ -6,12 +6,12 @@ import ast
 import dis
 import importlib
 import inspect
-from collections.abc import Callable, Container, Iterator
+from collections.abc import Callable, Container, Iterator, Mapping
 from functools import partial
 from types import CodeType
 from typing import Any
 
-__all__ = ["quote"]
+__all__ = ["quote", "spelt"]
 
 _PACKAGE = "halfeven"
 _FUTURE = "from __future__ import annotations"
@@ -49,6 +49,20 @@ def quote(function: Callable[..., Any], *, alone: bool = True) -> tuple[str, str
         lines += ["from functools import partial", f"function = partial({', '.join([name, *words])})"]
         name = "function"
     return "\n".join(lines), name
+
+
+def spelt(function: Callable[..., Any], passed: Mapping[str, str]) -> tuple[str, str] | None:
+    """Python that defines or imports ``function``, and the call with these arguments; None for what has no source.
+
+    A function may have a method ``spelt`` of its own.
+    """
+    if (own := getattr(function, "spelt", None)) is not None:
+        lines, call = own(passed)
+        return lines, call
+    if (quoted := quote(function)) is None:
+        return None
+    source, name = quoted
+    return source, f"{name}({', '.join(f'{key}={text}' for key, text in passed.items())})"
 
 
 def _globals(code: CodeType) -> Iterator[str]:

@@ -26,7 +26,7 @@ class Request:
     Attributes:
         backends: names, groups or ``pkg.mod:attr``.
         profile: the profile to hold every backend to, instead of its own claim.
-        workers: processes: a number, or "auto"; "0" for none beside the one that runs pytest.
+        workers: processes: a number, or "auto"; "0" for none but the one that runs pytest.
         items: the items to run, as ``backend::id``; all where it is empty.
         resume: whether to go on with what ``out`` holds.
         given: the command's words, as a report repeats them.

@@ -16,7 +16,7 @@ from halfeven.conformance.run import run
 from halfeven.conformance.trial import TIERS, Tier
 from halfeven.reference.catalogue import FORMULAS
 from halfeven.reference.profile import Operation
-from halfeven.reference.systems import PROFILES, has_own_operations
+from halfeven.reference.systems import PROFILES, profile_of
 
 __all__ = ["Verdict", "check", "conformance_suite", "failure", "says_something", "unused_waivers"]
 
@@ -35,7 +35,7 @@ class Verdict:
 
     @property
     def conforms(self) -> bool:
-        """Whether something that the document says was tried, and nothing parts from the profile."""
+        """Whether something that the document says was tested, and nothing differs from the profile."""
         ran = [r for r in self.results if r.outcome != "not run"]
         return says_something(self.results) and all(r.outcome in CONFORMING for r in ran)
 
@@ -74,7 +74,7 @@ class Verdict:
 def check(
     fn: Any,
     profile: str | None = None,
-    operation: Operation = "quantize",
+    operation: Operation | None = None,
     tier: Tier = "quick",
     *,
     formula: str | None = None,
@@ -83,10 +83,11 @@ def check(
 ) -> Verdict:
     """Check ``fn`` against ``profile``, in this process.
 
-    ``fn(x, scale, zero_point, *, qmin, qmax)`` for quantize and fake_quantize, ``fn(q, scale, zero_point)`` for
-    dequantize; with a ``block_size`` keyword it is checked beyond per tensor. A class or object with several
-    operations, or a ``Backend``, is checked in all of them. With ``formula``, the id of a documented function, ``fn``
-    is called with that function's arguments by keyword, and held to the requirements that speak of it.
+    ``fn(x, scale, zero_point, *, qmin, qmax)`` for quantize, which is the default, and fake_quantize,
+    ``fn(q, scale, zero_point)`` for dequantize; with a ``block_size`` keyword it is checked beyond per tensor. A class
+    or object with several operations, or a ``Backend``, is checked in all of them. With ``formula``, the id of a
+    documented function, ``fn`` is called with that function's arguments by keyword, and held to the requirements that
+    speak of it.
 
     Raises:
         TypeError: ``fn`` is no function, class or object with an operation, or does not take the formula's arguments.
@@ -99,7 +100,10 @@ def check(
         msg = f"seed={seed} is not accepted: give 0 or more"
         raise ValueError(msg)
     if formula is None:
-        backend = adapt(fn, profile=profile, operation=operation, array=array)
+        backend = adapt(fn, profile=profile, operation=operation or "quantize", array=array)
+    elif operation is not None:
+        msg = f"operation={operation!r} is not accepted with formula={formula!r}: give one or the other"
+        raise ValueError(msg)
     else:
         backend = _of_formula(fn, formula, profile, array)
     results = [run(item) for item in plan(backend, tier, seed)]
@@ -108,14 +112,12 @@ def check(
 
 def _of_formula(fn: Any, formula: str, profile: str | None, array: ArrayKind | None) -> Backend:
     if formula not in FORMULAS:
-        msg = f"formula={formula!r} is not accepted{nearest(formula, [*FORMULAS])}"
+        msg = f"formula={formula!r} is not accepted{nearest(str(formula), [*FORMULAS])}"
         raise ValueError(msg)
     known = FORMULAS[formula]
-    affine = known.affine
-    claim = (affine.profile if affine else known.system) + (f"@{known.version}" if known.version else "")
-    if affine and not (claim in PROFILES and has_own_operations(claim)):
-        affine = None  # of this release the calls alone were measured: its operation would be held to the document's
-        claim = f"{known.system}@{known.version}"
+    own = profile_of(known)
+    claim = own or f"{known.system}@{known.version}".rstrip("@")
+    affine = known.affine if own else None  # else its operation would be held to the document's
     profile = None if profile is None else canonical_profile(profile)
     fitting = [p for p in PROFILES if p.partition("@")[0] == claim.partition("@")[0]]
     if profile is not None and profile not in fitting:

@@ -9,7 +9,6 @@ from typing import Any, Literal
 import hypothesis
 import hypothesis.errors
 import numpy as np
-import numpy.typing as npt
 from hypothesis.configuration import set_hypothesis_home_dir, storage_directory
 from hypothesis.strategies import SearchStrategy
 
@@ -20,11 +19,10 @@ from halfeven.conformance.configuration import DTYPES, Case, Configuration, code
 from halfeven.conformance.explain import Answer, evaluation_of, flat
 from halfeven.conformance.inputs.strategies import blocks_of
 from halfeven.conformance.requirement import Requirement
-from halfeven.reference.blocks import parameter_shape
+from halfeven.reference.blocks import Array, parameter_shape
 from halfeven.reference.profile import Profile
 from halfeven.reference.systems import PROFILES
 
-Array = npt.NDArray[Any]
 Tier = Literal["quick", "standard"]
 
 __all__ = ["TIERS", "Finding", "Tier", "Trial", "Volume"]

@@ -1,20 +1,33 @@
 """A function with a document's own arguments, seen as an operation on a grid, for which boundaries can be built."""
 
-from collections.abc import Callable
-from typing import Any, get_args
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import Any
 
 import numpy as np
+import torch
 
 from halfeven.conformance.arrays import from_backend, to_torch
 from halfeven.conformance.backends.protocol import ArrayKind, Unsupported
-from halfeven.conformance.configuration import DTYPES, Array, Granularity
-from halfeven.reference import Grid
-from halfeven.reference.blocks import BlockSize
+from halfeven.conformance.configuration import DTYPES, Array, Configuration, Granularity, code_dtype
+from halfeven.conformance.quote import spelt
+from halfeven.reference import FORMULAS, Grid
+from halfeven.reference.blocks import BlockSize, parameter_shape
 from halfeven.reference.catalogue import AffineView
+from halfeven.reference.profile import OPERATIONS, Operation
+from halfeven.reference.systems import PROFILES
 
-__all__ = ["granularities", "operation"]
+__all__ = ["granularities", "offered", "operation"]
 
 _GRID = Grid(-128, 127)
+_SHAPE = (4, 6)
+_BLOCKS: dict[Granularity, BlockSize | None] = {
+    "tensor": None,
+    "channel": (4, 1),
+    "token": (1, 6),
+    "group": (1, 3),
+    "block": (2, 3),
+}
 
 
 def operation(fn: Callable[..., Any], view: AffineView, array: ArrayKind) -> Callable[..., Any]:
@@ -39,20 +52,80 @@ def operation(fn: Callable[..., Any], view: AffineView, array: ArrayKind) -> Cal
 
 def granularities(view: AffineView) -> tuple[Granularity, ...]:
     """What may share a scale, as far as the document has arguments for it."""
-    every: tuple[Granularity, ...] = get_args(Granularity)
-    whole = _accepts(view, np.ones(()), None)
-    blocks = _accepts(view, np.ones((1, 3)), (2, 1))
-    return tuple(g for g in every if (whole if g == "tensor" else blocks))
+    return tuple(name for name, block_size in _BLOCKS.items() if _accepts(view, block_size))
 
 
-def _accepts(view: AffineView, scale: Array, block_size: BlockSize | None) -> bool:
-    x = np.zeros((2, 3), np.int8 if view.operation == "dequantize" else np.float32)
+def offered(functions: Mapping[str, Callable[..., Any]], profile: str, prelude: str) -> dict[str, Any]:
+    """The part of a backend that its functions give: those of them that are operations of ``profile``.
+
+    Args:
+        functions: by the formula's id the function that stands for the library's.
+        profile: the profile claimed.
+        prelude: lines of Python that a script begins with.
+
+    Returns:
+        What ``Backend`` takes: operations, granularities, dtypes, path and script; nothing where no function is one.
+    """
+    own = {
+        view.operation: (view, fn)
+        for formula, fn in functions.items()
+        if (view := FORMULAS[formula].affine) and view.profile == profile.partition("@")[0]
+    }
+    if not own:
+        return {}
+    shared = [granularities(view) for view, _ in own.values()]
+    return {
+        "operations": {name: operation(own[name][1], own[name][0], "torch") for name in OPERATIONS if name in own},
+        "granularities": tuple(g for g in shared[0] if all(g in others for others in shared)),
+        "dtypes": PROFILES[profile].dtypes,
+        "path": lambda: f"as torch dispatches, {torch.backends.cpu.get_cpu_capability()}",
+        "script": partial(_script, own, prelude),
+    }
+
+
+def _accepts(view: AffineView, block_size: BlockSize | None) -> bool:
+    x = np.zeros(_SHAPE, np.int8 if view.operation == "dequantize" else np.float32)
+    shape = () if block_size is None else parameter_shape(_SHAPE, block_size)
     try:
-        zero = np.zeros(scale.shape, np.int32)
-        view.arguments(x, scale.astype(np.float32), zero, _GRID, block_size, np.dtype(np.float32))
+        view.arguments(x, np.ones(shape, np.float32), np.zeros(shape, np.int32), _GRID, block_size, x.dtype)
     except ValueError:
         return False
     return True
+
+
+def _script(
+    own: Mapping[Operation, tuple[AffineView, Callable[..., Any]]], prelude: str, c: Configuration
+) -> tuple[str, str]:
+    """The lines that define the function, and the expression that calls it on ``x``, ``scale`` and ``zero_point``."""
+    view, fn = own[c.operation]
+    profile, shape = PROFILES[view.profile], () if c.block_size is None else parameter_shape(c.shape, c.block_size)
+    codes = c.operation == "dequantize"
+    held = code_dtype(c.grid) if codes and profile.codes == "integer" else DTYPES[c.dtype]
+    scale = DTYPES[c.dtype if profile.scale_dtype == "input" else "float32"]
+    stand_ins = {"q" if codes else "x": np.full(c.shape, 1, held)}
+    stand_ins |= dict(zip(profile.parameters, (np.full(shape, 2, scale), np.full(shape, 3, np.int32)), strict=False))
+    arrays = [*stand_ins.values(), np.zeros(shape, np.int32)][:3]
+    given = view.arguments(*arrays, c.grid, c.block_size, DTYPES[c.dtype])
+    passed = {key: _spelt(value, stand_ins) for key, value in given.items()}
+    lines, call = spelt(fn, passed) or ("", "'the function has no source'")
+    return f"{lines}\nimport torch\n{prelude}", call
+
+
+def _spelt(value: Any, stand_ins: Mapping[str, Array]) -> str:
+    """Python for an argument: the name of the array whose elements it has, in another shape or dtype perhaps."""
+    if not isinstance(value, np.ndarray) or not value.size:
+        return repr(value)
+    if not 1 <= (place := int(value.flat[0])) <= len(stand_ins):  # a zero point that the document has not
+        return f"torch.zeros({value.shape}, dtype=torch.{value.dtype.name})"
+    name, array = list(stand_ins.items())[place - 1]
+    if value.ndim == array.ndim and value.size != array.size:  # each element has its block's
+        times = [n // max(p, 1) for n, p in zip(value.shape, array.shape, strict=True)]
+        name += "".join(f".repeat_interleave({t}, {d})" for d, t in enumerate(times) if t > 1)
+    elif value.size != array.size:
+        name += f".expand({', '.join(map(str, value.shape))})"
+    elif value.shape != array.shape:
+        name += f".reshape({value.shape})"
+    return name if value.dtype == array.dtype else f"{name}.to(torch.{value.dtype.name})"
 
 
 def _handed(value: Any, array: ArrayKind) -> Any:

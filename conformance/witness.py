@@ -12,20 +12,19 @@ from typing import Any
 
 import ml_dtypes
 import numpy as np
-import numpy.typing as npt
 
 from halfeven.conformance.backends.protocol import Backend, Unsupported
 from halfeven.conformance.bits import signed_bits
 from halfeven.conformance.call import Caller, Crash, Fault
 from halfeven.conformance.compare import compare_codes, compare_reals
-from halfeven.conformance.configuration import Case, Configuration
+from halfeven.conformance.configuration import DTYPES, Case, Configuration
 from halfeven.conformance.explain import evaluation_of, flat
+from halfeven.conformance.expression import expression
 from halfeven.conformance.report.model import Witness
 from halfeven.reference import exact
+from halfeven.reference.blocks import Array
 from halfeven.reference.profile import Profile
 from halfeven.reference.systems import PROFILES
-
-Array = npt.NDArray[Any]
 
 __all__ = ["array_source", "hexadecimal", "tensor_source", "witness"]
 
@@ -138,15 +137,16 @@ def _script(backend: Backend, case: Case, wanted: Any, at: tuple[int, ...]) -> s
     c, profile = case.configuration, PROFILES[backend.profile]
     names = ["q" if c.operation == "dequantize" else "x", *profile.parameters]
     arrays = dict(zip(names, (case.x, case.scale, case.zero), strict=False))
-    imports, expression = _target(backend, case, names)
-    lines = ["import numpy as np"]
-    if any(a.dtype == ml_dtypes.bfloat16 for a in arrays.values()):
+    formula = expression(profile, c.operation, c.grid, DTYPES[c.dtype], case.scale.dtype)
+    imports, called = _target(backend, case, names)
+    needed = imports.splitlines()
+    lines = [*(line for line in needed if line.startswith("from __future__")), "import numpy as np"]
+    if "ml_dtypes" in formula or any(a.dtype == ml_dtypes.bfloat16 for a in arrays.values()):
         lines.append("import ml_dtypes")
-    lines += [line for line in imports.splitlines() if line not in lines]
+    lines += [line for line in needed if line not in lines]
     lines += [f"{name} = {_literal(a)}" for name, a in arrays.items()]
     if c.operation != "dequantize":
         lines.append(f"qmin, qmax = {c.grid.qmin}, {c.grid.qmax}")
-    formula = profile.numpy[c.operation]
     if not at and _formula_gives(formula, arrays, case, wanted):
         lines.append(f"expected = {formula}")
     else:
@@ -156,7 +156,7 @@ def _script(backend: Backend, case: Case, wanted: Any, at: tuple[int, ...]) -> s
     if backend.array == "torch":
         lines += [f"{name} = {tensor_source(name, a)}" for name, a in arrays.items()]
     element = f"actual[{', '.join(map(str, at))}]" if at else "actual"
-    return "\n".join([*lines, f"actual = {expression}", f"print(expected, {element})"])
+    return "\n".join([*lines, f"actual = {called}", f"print(expected, {element})"])
 
 
 def _target(backend: Backend, case: Case, names: list[str]) -> tuple[str, str]:
@@ -189,7 +189,7 @@ def _importable(home: ModuleType | None) -> str:
 
 def _formula_gives(formula: str, arrays: dict[str, Array], case: Case, wanted: Any) -> bool:
     grid = case.configuration.grid
-    scope = {"np": np, **arrays, "qmin": grid.qmin, "qmax": grid.qmax}
+    scope = {"np": np, "ml_dtypes": ml_dtypes, **arrays, "qmin": grid.qmin, "qmax": grid.qmax}
     with np.errstate(all="ignore"), contextlib.suppress(Exception):
         value = np.asarray(eval(formula, scope)).ravel()[0]  # noqa: S307 - the formula is the profile's own text
         both_nan = bool(np.isnan(value) and np.isnan(wanted))
@@ -198,7 +198,7 @@ def _formula_gives(formula: str, arrays: dict[str, Array], case: Case, wanted: A
 
 
 def _literal(a: Array) -> str:
-    """``array_source`` with the first values beside it."""
+    """``array_source`` with the first values next to it."""
     if a.dtype.kind in "iu" or _one_value(a):
         return array_source(a)
     return f"{array_source(a)}  # {', '.join(map(repr, a.astype(np.float64).ravel()[:4].tolist()))}"

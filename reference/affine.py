@@ -44,12 +44,12 @@ def channel_of(block_size: BlockSize | None, shape: Shape, parameters: int) -> i
 
 
 def held(grid: Grid, among: Sequence[str]) -> str:
-    """The first of the integer dtypes ``among`` that holds every code.
+    """The first of the integer dtypes ``among`` that holds every code, of those without a sign where no code has one.
 
     Raises:
         ValueError: none does.
     """
-    for name in among:
+    for name in sorted(among, key=lambda name: name.startswith("u") != (grid.qmin >= 0)):
         if np.iinfo(name).min <= grid.qmin and grid.qmax <= np.iinfo(name).max:
             return name
     msg = f"grid {grid} is not accepted: give one that {' or '.join(among)} holds"

@@ -8,6 +8,7 @@ space of the formula's behaviour or, where no choice says it, a function of its 
 import inspect
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from difflib import get_close_matches
 from functools import partial
 from types import MappingProxyType
 from typing import Any, Literal, TypeVar
@@ -97,7 +98,14 @@ class Formula:
         return self.transcription if self.behaviour is None else self.at(self.behaviour)
 
     def at(self, behaviour: Behaviour) -> Callable[..., Any]:
-        """The function with the choices of ``behaviour``; its signature is the document's."""
+        """The function with the choices of ``behaviour``; its signature is the document's.
+
+        Raises:
+            TypeError: ``behaviour`` is another formula's.
+        """
+        if not isinstance(behaviour, type(self.behaviour)):
+            msg = f"behaviour={behaviour!r} is not accepted: {self.id} takes {type(self.behaviour).__name__}"
+            raise TypeError(msg)
         made = partial(self.transcription, behaviour)
         signature = inspect.signature(self.transcription)
         made.__dict__ |= {
@@ -117,8 +125,21 @@ class Catalogue(Mapping[str, Formula]):
         self._formulas: dict[str, Formula] = {}
 
     def __getitem__(self, id: str) -> Formula:  # noqa: A002 - the catalogue's own word
-        """The formula of an id. Raises KeyError where there is none."""
-        return self._formulas[self.canonical(id)]
+        """The formula of an id.
+
+        Raises:
+            KeyError: there is none; the message has the nearest ids.
+        """
+        try:
+            return self._formulas[self.canonical(id)]
+        except KeyError:
+            near = get_close_matches(id, self._formulas, n=3) or [n for n in self._formulas if n.endswith(f"/{id}")]
+            msg = f"formula={id!r} is not accepted: did you mean {', '.join(near) or 'one of FORMULAS'}?"
+            raise KeyError(msg) from None
+
+    def __contains__(self, id: object) -> bool:  # noqa: A002 - as above
+        """Whether a formula has this id."""
+        return isinstance(id, str) and self.canonical(id) in self._formulas
 
     def __iter__(self) -> Iterator[str]:
         """The ids of today, in the order of registration."""
@@ -130,7 +151,7 @@ class Catalogue(Mapping[str, Formula]):
 
     def canonical(self, id: str) -> str:  # noqa: A002 - as above
         """Today's id for one of the first edition; any other as it is."""
-        symbol, at, version = id.partition("@")
+        symbol, at, version = str(id).partition("@")
         if symbol in FORMER:
             return f"{FORMER[symbol]}{at}{version}"
         if "/" not in symbol:

@@ -8,11 +8,10 @@ from typing import Any, Literal, get_args
 
 import ml_dtypes
 import numpy as np
-import numpy.typing as npt
 
+from halfeven.reference.blocks import Array
 from halfeven.reference.rounding import ROUNDINGS
 
-Array = npt.NDArray[Any]
 Specials = Literal["ieee", "fn", "fnuz", "finite", "e8m0"]
 Overflow = Literal["saturate", "special"]
 
@@ -108,8 +107,7 @@ class FloatFormat:
                 return self.max_code + 1 + (1 << (self.mantissa_bits - 1))
             case "fn" | "fnuz" | "e8m0":
                 return self.max_code + 1
-            case "finite":
-                return None
+        return None
 
     @property
     def max(self) -> float:
@@ -233,7 +231,7 @@ def encode(
     # The code of the number below, in steps of 2^(exponent - mantissa_bits), and what is left of a step: both exact.
     finite = np.where(np.isfinite(magnitude), magnitude, 0.0)
     fraction, exponent = np.frexp(finite)
-    exponent = np.where(fraction == 0, f.lowest_exponent, np.maximum(exponent.astype(np.int64) - 1, f.lowest_exponent))
+    exponent = np.where(fraction == 0, f.lowest_exponent, np.maximum(exponent - 1, f.lowest_exponent))
     steps = np.ldexp(finite, f.mantissa_bits - exponent)
     below = np.floor(steps)
     code = below.astype(np.int64) + ((exponent - f.lowest_exponent) << f.mantissa_bits) - (f.specials == "e8m0")
@@ -319,7 +317,7 @@ def _numbers(code: Array, f: FloatFormat) -> Array:
     if f.specials == "e8m0":
         return np.where(code > f.max_code, np.nan, np.ldexp(1.0, field - f.bias))
     significand = np.where(field > 0, 2**f.mantissa_bits + mantissa, mantissa)
-    real = np.ldexp(significand.astype(np.float64), np.maximum(field, 1) - f.bias - f.mantissa_bits)
+    real = np.ldexp(significand, np.maximum(field, 1) - f.bias - f.mantissa_bits)
     negative = code >> (f.bits - 1) == 1
     magnitude = code & (2 ** (f.bits - 1) - 1)
     match f.specials:
@@ -329,7 +327,5 @@ def _numbers(code: Array, f: FloatFormat) -> Array:
             real = np.where(magnitude > f.max_code, np.nan, real)
         case "fnuz":
             real = np.where(negative & (magnitude == 0), np.nan, real)
-        case "finite":
-            pass
     signed: Array = np.where(negative, -real, real)
     return signed

@@ -5,75 +5,61 @@ A model knows nothing of a system's argument names: parameters come as (scale, z
 the model's own ``sign``.
 """
 
-from dataclasses import dataclass
-from typing import Any, Literal
+from dataclasses import dataclass, replace
+from typing import Any, Self
 
 import ml_dtypes
 import numpy as np
-import numpy.typing as npt
 
 from halfeven.reference.behaviour import Behaviour, choice
-from halfeven.reference.blocks import BlockSize, per_element
+from halfeven.reference.blocks import Array, BlockSize, per_element
 from halfeven.reference.grid import Grid
-from halfeven.reference.rounding import ROUNDINGS, Rounding, cast_once
+from halfeven.reference.rounding import ROUNDINGS, cast_once
 
-Array = npt.NDArray[Any]
 DType = np.dtype[Any]
 
-Division = Literal["divide", "reciprocal", "multiply-by-q-per-real"]
-ZeroPoint = Literal["after-rounding", "before-rounding", "fused"]
-Sign = Literal["q-z", "q+o", "none"]
-Clamp = Literal["after", "before-rounding", "before-zero-point"]
-Overflow = Literal["saturate", "wrap"]
-Compute = Literal["input", "widened", "promoted", "float32", "float64", "bfloat16"]
-Integer = Literal["none", "exact", "int32", "int64"]
-NaN = Literal["propagate", "zero", "zero-point", "qmin", "qmax"]
-Subtract = Literal["float", "exact", "int32"]
-Product = Literal["output", "promoted"]
-
 __all__ = [
+    "Coding",
+    "Converting",
+    "Decoding",
     "EvaluationModel",
+    "Faking",
+    "Signed",
+    "Subtracting",
     "compute_dtype",
     "dequantize",
     "fake_quantize",
     "quantize",
 ]
 
-_BFLOAT16: DType = np.dtype(ml_dtypes.bfloat16)
+
+@dataclass(frozen=True)
+class Signed(Behaviour):
+    """The choice in undoing a zero point."""
+
+    # x̂ = (q - z) * s, (q + o) * s, or q * s, so that a code of -0.0 stays.
+    sign: str = choice(
+        {
+            "q-z": "subtracts the zero point from the code",
+            "q+o": "adds the offset to the code",
+            "none": "has no zero point",
+        }
+    )
 
 
 @dataclass(frozen=True)
-class EvaluationModel(Behaviour):
-    """How one quantizer computes. The default is the textbook: clamp(half_even(x / s) + z, qmin, qmax).
+class Coding(Signed):
+    """The choices in making codes of reals."""
 
-    Attributes:
-        division: x / s; x * (1 / s), both rounded; or x * s where the scale is codes per real.
-        rounding: the rule that makes the quotient an integer.
-        zero_point: added to the rounded quotient, to the quotient, or fused with the product in one rounding.
-        sign: x̂ = (q - z) * s; x̂ = (q + o) * s; or no zero point, x̂ = q * s, so that a code of -0.0 stays.
-        clamp: after the zero point; on the quotient before rounding (bounds shifted by the zero point); or on the
-            rounded quotient before the zero point is added.
-        overflow: codes beyond the grid saturate, or wrap modulo the number of codes.
-        compute: the dtype of the arithmetic: the input's; the narrowest of the input's, float32 and float64 that
-            holds the grid with a quarter step to spare; NumPy's promotion of input and scale; or a fixed one.
-        integer: how the zero point meets the rounded quotient: in the compute dtype; exactly, as integers without
-            bound (NaN and infinities pass); or cast to this type first, where out of range and NaN become its
-            minimum, as x86 converts, and the addition wraps.
-        nan: the code of NaN: NaN, 0, the zero point, or an end of the grid.
-        subtract: dequantize subtracts the zero point in the output's float dtype; exactly, rounded to it once; or in
-            int32, wrapping, where NaN becomes the minimum.
-        product: dequantize multiplies in the output's dtype, to which the scale is rounded; or in the promotion of
-            that dtype and the scale's, rounded to the output's at the end.
-    """
-
-    division: Division = choice(
+    # 1/s is rounded, and so is the product.
+    division: str = choice(
         {
             "divide": "divides by s",
             "reciprocal": "multiplies by 1/s",
             "multiply-by-q-per-real": "multiplies by s, the codes per real",
         }
     )
-    rounding: Rounding = choice(
+    rounding: str = choice(
         {
             "half-even": "rounds ties to even",
             "half-away": "rounds ties away from zero",
@@ -85,34 +71,97 @@ class EvaluationModel(Behaviour):
             "ceil": "rounds up",
         }
     )
-    zero_point: ZeroPoint = choice(
+    zero_point: str = choice(
         {
             "after-rounding": "adds the zero point after rounding",
             "before-rounding": "adds the zero point before rounding",
             "fused": "multiplies and adds the zero point in one rounding",
         }
     )
-    sign: Sign = choice(
+    # Codes wrap modulo their number.
+    overflow: str = choice(
         {
-            "q-z": "subtracts the zero point from the code",
-            "q+o": "adds the offset to the code",
-            "none": "has no zero point",
+            "saturate": "saturates codes beyond the grid",
+            "wrap": "wraps codes beyond the grid",
         }
     )
-    clamp: Clamp = choice(
+    nan: str = choice(
+        {
+            "propagate": "passes NaN on",
+            "zero": "gives code 0 for NaN",
+            "zero-point": "gives the zero point for NaN",
+            "qmin": "gives qmin for NaN",
+            "qmax": "gives qmax for NaN",
+        }
+    )
+
+
+@dataclass(frozen=True)
+class Converting(Coding):
+    """And with zero points that the arithmetic may not hold."""
+
+    # A conversion makes the minimum of NaN and of what is out of range, as x86 does; a sum after it wraps.
+    integer: str = choice(
+        {
+            "none": "adds the zero point in floating point",
+            "exact": "adds the zero point as integers without bound",
+            "int32": "converts to int32 before adding the zero point",
+            "int64": "converts to int64 before adding the zero point",
+            "int64-sum": "converts to int64 after adding the zero point",
+        }
+    )
+
+
+@dataclass(frozen=True)
+class Subtracting(Signed):
+    """The choices in undoing such zero points."""
+
+    # Exactly, then rounded once to the dtype of the product; int32 wraps, and there NaN is the minimum.
+    subtract: str = choice(
+        {
+            "float": "subtracts the zero point in floating point",
+            "exact": "subtracts the zero point exactly",
+            "int32": "subtracts the zero point in int32",
+        }
+    )
+
+
+@dataclass(frozen=True)
+class Decoding(Subtracting):
+    """And in multiplying where the dtypes of scale and reals are not one."""
+
+    # Other than in the output's dtype, fake quantization puts back codes in the input's dtype, not the computed one.
+    product: str = choice(
+        {
+            "output": "multiplies in the output's dtype",
+            "promoted": "multiplies in the promotion of the output's and the scale's dtype",
+            "narrowed": "rounds codes and scale to the input's dtype before it multiplies",
+        }
+    )
+
+
+@dataclass(frozen=True)
+class Faking(Subtracting, Converting):
+    """The choices in making codes and at once their reals."""
+
+
+@dataclass(frozen=True)
+class EvaluationModel(Decoding, Converting):
+    """How one quantizer computes. The default is the textbook: clamp(half_even(x / s) + z, qmin, qmax).
+
+    A formula whose calls tell fewer choices apart has one of the behaviours above.
+    """
+
+    # Before a zero point that is still to come, the bounds are shifted by it.
+    clamp: str = choice(
         {
             "after": "clamps last",
             "before-rounding": "clamps before rounding",
             "before-zero-point": "clamps before adding the zero point",
         }
     )
-    overflow: Overflow = choice(
-        {
-            "saturate": "saturates codes beyond the grid",
-            "wrap": "wraps codes beyond the grid",
-        }
-    )
-    compute: Compute = choice(
+    # Wide enough: the first of the input's dtype, float32 and float64 that holds the grid with a quarter step to spare.
+    compute: str = choice(
         {
             "input": "computes in the input's dtype",
             "widened": "computes in a dtype wide enough for the grid",
@@ -122,36 +171,10 @@ class EvaluationModel(Behaviour):
             "bfloat16": "computes in bfloat16",
         }
     )
-    integer: Integer = choice(
-        {
-            "none": "adds the zero point in floating point",
-            "exact": "adds the zero point as integers without bound",
-            "int32": "converts to int32 before adding the zero point",
-            "int64": "converts to int64 before adding the zero point",
-        }
-    )
-    nan: NaN = choice(
-        {
-            "propagate": "passes NaN on",
-            "zero": "gives code 0 for NaN",
-            "zero-point": "gives the zero point for NaN",
-            "qmin": "gives qmin for NaN",
-            "qmax": "gives qmax for NaN",
-        }
-    )
-    subtract: Subtract = choice(
-        {
-            "float": "subtracts the zero point in floating point",
-            "exact": "subtracts the zero point exactly",
-            "int32": "subtracts the zero point in int32",
-        }
-    )
-    product: Product = choice(
-        {
-            "output": "multiplies in the output's dtype",
-            "promoted": "multiplies in the promotion of the output's and the scale's dtype",
-        }
-    )
+
+    def at(self, point: Behaviour) -> Self:
+        """This model with the choices of ``point``, a behaviour that has some of its fields."""
+        return replace(self, **{name: getattr(point, name) for name in point.choices()})
 
 
 def compute_dtype(model: EvaluationModel, x: DType, scale: DType, grid: Grid) -> DType:
@@ -163,10 +186,8 @@ def compute_dtype(model: EvaluationModel, x: DType, scale: DType, grid: Grid) ->
             promoted: DType = np.promote_types(x, scale)
             return promoted
         case "widened":
-            wider = (t for t in (x, np.dtype(np.float32), np.dtype(np.float64)) if _holds(t, grid))
+            wider = (t for t in (x, np.dtype(np.float32)) if _holds(t, grid))
             return next(wider, np.dtype(np.float64))
-        case "bfloat16":
-            return _BFLOAT16
         case fixed:
             return np.dtype(fixed)
 
@@ -208,6 +229,8 @@ def quantize(
                 q = r + z if add else r
             case "exact":
                 q = r.astype(np.float64) + exact if add else r.astype(np.float64)
+            case "int64-sum":
+                q = _integer_sum(r + z if add else r, exact, False, np.dtype(np.int64))
             case integer:
                 q = _integer_sum(r, exact, add, np.dtype(integer))
         return _nan(model, _to_grid(model, q, grid), np.isnan(v), exact, grid)
@@ -237,7 +260,7 @@ def dequantize(
             case "float":
                 difference = _subtract(model, q.astype(dtype), z.astype(dtype))
             case "exact":
-                difference = _subtract(model, q.astype(np.float64), z.astype(np.float64)).astype(dtype)
+                difference = _subtract(model, q.astype(np.float64), z.astype(np.float64))
             case "int32":
                 addend = _subtract(model, np.zeros(()), z.astype(np.float64))
                 difference = _integer_sum(q, addend, True, np.dtype(np.int32)).astype(dtype)
@@ -251,11 +274,11 @@ def fake_quantize(
 ) -> Array:
     """``x`` quantized, and dequantized in the compute dtype, rounded to ``x``'s dtype at the end.
 
-    With ``product`` promoted it is dequantized in ``x``'s dtype, as any codes are. The result has the shape of ``x``;
-    arguments and errors as in ``quantize``.
+    Unless ``product`` is output it is dequantized in ``x``'s dtype, as any codes are. The result has the shape of
+    ``x``; arguments and errors as in ``quantize``.
     """
     q = quantize(model, x, scale, zero, grid, block_size)
-    t = x.dtype if model.product == "promoted" else compute_dtype(model, x.dtype, scale.dtype, grid)
+    t = x.dtype if model.product != "output" else compute_dtype(model, x.dtype, scale.dtype, grid)
     with np.errstate(all="ignore"):
         return cast_once(dequantize(model, q, scale, zero, t, block_size), x.dtype)
 
@@ -282,7 +305,7 @@ def _quotient(model: EvaluationModel, x: Array, s: Array, z: Array) -> Array:
         case "reciprocal":
             factor = (np.ones((), s.dtype) / s).astype(t)
             v = x * factor
-        case "multiply-by-q-per-real":
+        case _:
             factor = s.astype(t)
             v = x * factor
     if model.zero_point == "after-rounding" or model.sign == "none":
@@ -340,7 +363,7 @@ def _clamp(v: Array, lo: Array, hi: Array) -> Array:
 def _nan(model: EvaluationModel, q: Array, where: Array, z: Array, grid: Grid) -> Array:
     match model.nan:
         case "propagate":
-            cast = model.integer in ("int32", "int64")
+            cast = model.integer.startswith("int")
             code: Array | int = q if cast else np.where(where, np.asarray(np.nan, q.dtype), q)
             return np.asarray(code)
         case "zero":

@@ -1,18 +1,17 @@
-"""What a profile is: a documented system's formulas, and the evaluation model that says the same as a value."""
+"""What a profile is: the operations of a documented system, as an evaluation model and what enters it."""
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
 
 from halfeven.reference import model as evaluation
-from halfeven.reference.blocks import BlockSize, Shape, parameter_shape, per_channel
+from halfeven.reference.blocks import Array, BlockSize, Shape, parameter_shape, per_channel, per_element
 from halfeven.reference.grid import Grid
 from halfeven.reference.model import EvaluationModel
 
-Array = npt.NDArray[Any]
 Operation = Literal["quantize", "dequantize", "fake_quantize"]
 OPERATIONS: tuple[Operation, ...] = ("quantize", "dequantize", "fake_quantize")
 
@@ -31,7 +30,7 @@ def along_axis(parameter: Array, shape: Shape, axis: int) -> Array:
         needed = f"axis {axis} of shape {shape} needs ({shape[axis]},)"
         msg = f"parameters of shape {parameter.shape} are not accepted: {needed}"
         raise ValueError(msg)
-    return parameter.reshape(expected)
+    return parameter.reshape(expected) if 0 not in expected else np.empty(expected, parameter.dtype)
 
 
 def integers(codes: Array, dtype: npt.DTypeLike) -> Array:
@@ -43,7 +42,7 @@ def integers(codes: Array, dtype: npt.DTypeLike) -> Array:
     if np.isnan(codes).any():
         msg = "NaN among the codes is not accepted: no integer stands for it"
         raise ValueError(msg)
-    return codes.astype(np.float64).astype(np.int64).astype(dtype)
+    return codes.astype(np.int64).astype(dtype)
 
 
 def _same(parameter: Array, _grid: Grid) -> Array:
@@ -55,11 +54,12 @@ class Profile:
     """One documented system.
 
     Attributes:
-        name: the word a user types; a library's measured behaviour, where it parts from its document, is
+        name: the word a user types; a library's measured behaviour, where it diverges from its document, is
             ``name@version``.
         title: one line that says what the system computes.
         source: the document.
         model: the documented behaviour as a value.
+        operations: those that the document has.
         parameters: the documented names of the two parameters, in the order in which a backend receives them;
             the first is ``scale`` (real per code) or ``amax``, the second ``zero_point``, ``offset`` or absent.
         dtypes: the input dtypes that the document allows.
@@ -68,17 +68,15 @@ class Profile:
         bits: the narrowest and the widest grid that the document allows.
         grids: the grids that the document allows where they are not all of the widths in ``bits``.
         partial_blocks: whether the last block of a dimension may be short.
-        numpy: for each operation that the document has, the formula as one NumPy expression over float32 ``x`` (or
-            ``q``), the parameters, ``qmin`` and ``qmax``, for scripts that stand alone.
         model_scale: the model's scale from the first documented parameter.
-        transcriptions: for an operation its transcription, called as the method; where absent, the model is evaluated.
+        smallest: at this first parameter and below, every x is multiplied by 0 before it is quantized.
     """
 
     name: str
     title: str
     source: str
     model: EvaluationModel
-    numpy: Mapping[Operation, str]
+    operations: tuple[Operation, ...] = OPERATIONS
     parameters: tuple[str, ...] = ("scale", "zero_point")
     dtypes: tuple[str, ...] = ("float32",)
     scale_dtype: Literal["input", "float32"] = "float32"
@@ -87,12 +85,7 @@ class Profile:
     grids: tuple[Grid, ...] | None = None
     partial_blocks: bool = False
     model_scale: Callable[[Array, Grid], Array] = _same
-    transcriptions: Mapping[Operation, Callable[..., Array]] = field(default_factory=dict)
-
-    @property
-    def operations(self) -> tuple[Operation, ...]:
-        """The operations that the document has."""
-        return tuple(o for o in OPERATIONS if o in self.numpy)
+    smallest: float = -np.inf
 
     def real_per_code(self, parameter: Array, grid: Grid) -> Array:
         """The reals that one code spans, float64 of the parameter's shape: the scale, or amax / qmax."""
@@ -116,9 +109,10 @@ class Profile:
         Raises:
             ValueError: the parameters do not fit ``x`` and ``block_size``.
         """
-        if (function := self.transcriptions.get("quantize")) is not None:
-            return function(x, scale, zero, grid, block_size)
-        return evaluation.quantize(self.model, x, self.model_scale(scale, grid), zero, grid, block_size)
+        given = self._above_smallest(x, scale, block_size)
+        q = evaluation.quantize(self.model, given, self.model_scale(scale, grid), zero, grid, block_size)
+        with np.errstate(all="ignore"):
+            return q.astype(x.dtype) if self.codes == "input" else q
 
     def dequantize(
         self,
@@ -133,20 +127,23 @@ class Profile:
 
         Parameters and errors as in ``quantize``; ``q`` is integers, or floats that hold codes.
         """
-        if (function := self.transcriptions.get("dequantize")) is not None:
-            return function(q, scale, zero, grid, dtype, block_size)
         return evaluation.dequantize(self.model, q, self.model_scale(scale, grid), zero, dtype, block_size)
 
     def fake_quantize(
         self, x: Array, scale: Array, zero: Array, grid: Grid, block_size: BlockSize | None = None
     ) -> Array:
         """``x`` on the grid: reals of ``x``'s shape and dtype. Arguments and errors as in ``quantize``."""
-        if (function := self.transcriptions.get("fake_quantize")) is not None:
-            return function(x, scale, zero, grid, block_size)
-        return evaluation.fake_quantize(self.model, x, self.model_scale(scale, grid), zero, grid, block_size)
+        given = self._above_smallest(x, scale, block_size)
+        return evaluation.fake_quantize(self.model, given, self.model_scale(scale, grid), zero, grid, block_size)
 
     def accepts(self, grid: Grid) -> bool:
         """Whether the document allows ``grid``: one of ``grids`` or, without them, of a width in ``bits``."""
         if self.grids is not None:
             return grid in self.grids
         return self.bits[0] <= grid.bits <= self.bits[1]
+
+    def _above_smallest(self, x: Array, parameter: Array, block_size: BlockSize | None) -> Array:
+        if np.isneginf(self.smallest):
+            return x
+        with np.errstate(all="ignore"):
+            return np.where(per_element(parameter, x.shape, block_size) <= self.smallest, x * x.dtype.type(0), x)

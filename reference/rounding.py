@@ -7,18 +7,15 @@ fraction ``x - trunc(x)`` is exact in binary floating point, so no rule rounds t
 
 from collections.abc import Callable
 from functools import partial
-from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
 
-Array = npt.NDArray[Any]
-Rounding = Literal["half-even", "half-away", "half-up", "half-down", "half-to-zero", "toward-zero", "floor", "ceil"]
+from halfeven.reference.blocks import Array
 
 __all__ = [
     "ROUNDINGS",
     "Array",
-    "Rounding",
     "cast_once",
     "ceil",
     "floor",
@@ -95,7 +92,7 @@ def cast_once(x: Array, dtype: npt.DTypeLike) -> Array:
     """
     target = np.dtype(dtype)
     with np.errstate(all="ignore"):
-        if x.dtype != np.float64 or target.kind == "f":
+        if target.kind == "f":
             return x.astype(target)
         near = x.astype(np.float32)
         inexact = np.isfinite(x) & (near != x) & (near.view(np.uint32) % 2 == 0)
@@ -115,7 +112,7 @@ def _step(x: Array, t: Array, away: Array) -> Array:
     return np.where(away, t + np.copysign(one, x), t)
 
 
-ROUNDINGS: dict[Rounding, Callable[[Array], Array]] = {
+ROUNDINGS: dict[str, Callable[[Array], Array]] = {
     "half-even": half_even,
     "half-away": half_away,
     "half-up": half_up,

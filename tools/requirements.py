@@ -12,8 +12,8 @@ from tabulate import tabulate
 
 from halfeven.conformance.documents import Document, documents
 from halfeven.conformance.requirement import Requirement
-from halfeven.conformance.requirements import every_requirement, system_of
-from halfeven.reference.systems import SYSTEMS
+from halfeven.conformance.requirements import every_requirement
+from halfeven.reference.systems import SYSTEMS, system_of
 
 __all__ = ["catalogue", "main"]
 

@@ -166,8 +166,8 @@ def _claim(backend: Backend, profile: str | None) -> Backend:
     if profile is None or profile == backend.profile:
         return backend
     old, new = PROFILES[backend.profile], PROFILES[profile]
-    kind = (old.parameters, old.codes, bool(old.numpy))
-    fitting = [n for n, p in PROFILES.items() if (p.parameters, p.codes, bool(p.numpy)) == kind]
+    kind = (old.parameters, old.codes, bool(old.operations))
+    fitting = [n for n, p in PROFILES.items() if (p.parameters, p.codes, bool(p.operations)) == kind]
     if profile not in fitting:
         msg = (
             f"profile={profile!r} is not accepted for {backend.name}: it hands over {', '.join(new.parameters)} with "

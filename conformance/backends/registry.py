@@ -5,6 +5,7 @@ import inspect
 import pkgutil
 import sys
 from collections.abc import Callable
+from functools import partial
 from importlib import metadata
 from pathlib import Path
 from typing import Any, cast
@@ -13,6 +14,7 @@ from halfeven.conformance import systems
 from halfeven.conformance.backends.common import installed, quiet_import
 from halfeven.conformance.backends.entry import Backends, Entry
 from halfeven.conformance.backends.protocol import Backend, adapt, canonical_profile
+from halfeven.conformance.backends.shim import shim, shimmed_import
 from halfeven.conformance.backends.swap import swapped
 from halfeven.conformance.nearest import nearest
 from halfeven.conformance.systems import answers
@@ -42,23 +44,22 @@ class NotInstalled(ValueError):  # noqa: N818 - named for what the user sees
     """The library of a registered backend is not installed, or does not import; the message says what to install."""
 
 
-def _registry() -> dict[str, Entry]:
-    """Each backend's entry, as the systems' folders have them: this project's first, then torch's."""
-    folders = sorted(m.name for m in pkgutil.iter_modules(systems.__path__) if m.ispkg)
-    found: dict[str, Entry] = {}
-    for folder in sorted(folders, key=lambda name: ({"halfeven": 0, "torch": 1}.get(name, 2), name)):
-        own: Backends = getattr(importlib.import_module(f"{systems.__name__}.{folder}"), "BACKENDS", {})
-        found |= own
-    return found
+def _by_system() -> dict[str, Backends]:
+    """The backends that each system has, this project's first, then torch's."""
+    found = {
+        m.name: importlib.import_module(f"{systems.__name__}.{m.name}") for m in pkgutil.iter_modules(systems.__path__)
+    }
+    order = sorted(found, key=lambda name: ({"halfeven": 0, "torch": 1}.get(name, 2), name))
+    return {name.replace("_", "-"): getattr(found[name], "BACKENDS", {}) for name in order}
 
 
-REGISTRY: dict[str, Entry] = _registry()
+_SYSTEMS = _by_system()
+REGISTRY: dict[str, Entry] = {name: entry for own in _SYSTEMS.values() for name, entry in own.items()}
 
+#: A system without a backend of its name stands for all of its backends.
 GROUPS: dict[str, tuple[str, ...]] = {
-    "torch": tuple(n for n in REGISTRY if n.startswith("torch.")),
-    "onnx": ("onnxruntime", "onnx.reference"),
-    "aimet": tuple(n for n in REGISTRY if n.startswith("aimet.")),
-    "default": tuple(n for n in REGISTRY if n.startswith(("halfeven", "torch."))),
+    **{system: tuple(own) for system, own in _SYSTEMS.items() if own and system not in REGISTRY},
+    "default": (*_SYSTEMS["halfeven"], *_SYSTEMS["torch"]),
     "all": tuple(REGISTRY),
 }
 
@@ -133,15 +134,21 @@ def _registered(name: str, profile: str | None) -> Backend:
     if version is None:
         msg = f"backend={name!r} needs {entry.library}, which is not installed: pip install halfeven[{entry.extra}]"
         raise NotInstalled(msg)
+    from halfeven.conformance.view import offered  # it imports torch, which a list of the backends does without
+
+    functions = answers(entry.answers or name)
     try:
         parts = _loaded(name, entry)
+        if entry.swap:
+            functions = {f: swapped(function, *entry.swap) for f, function in functions.items()} | answers(name)
+        if not entry.adapter:
+            parts = partial(parts, **offered(functions, entry.profile, shim() if entry.torchvision else ""))
+        if entry.path:
+            parts = partial(parts, path=_import(entry.path))
     except (ImportError, OSError) as error:
         msg = f"backend={name!r}: {entry.library} {version} is installed, but does not import: {error}"
         raise NotInstalled(msg) from error
-    offered = answers(entry.answers or name)
-    if entry.swap:
-        offered = {f: swapped(function, *entry.swap) for f, function in offered.items()} | answers(name)
-    backend = parts(name=name, profile=entry.profile, library=entry.library, version=version, functions=offered)
+    backend = parts(name=name, profile=entry.profile, library=entry.library, version=version, functions=functions)
     return adapt(backend, profile=profile)
 
 
@@ -150,8 +157,8 @@ def _loaded(name: str, entry: Entry) -> Callable[..., Backend]:
         module = importlib.import_module(f"{systems.__name__}.{entry.adapter}")
         return cast("Callable[..., Backend]", module.load(name))
     if entry.imports:
-        quiet_import(entry.imports)
-    return Backend
+        (shimmed_import if entry.torchvision else quiet_import)(entry.imports)
+    return partial(Backend, prelude=shim() if entry.torchvision else "")
 
 
 def _import(spec: str) -> Any:

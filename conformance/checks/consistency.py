@@ -4,15 +4,13 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from halfeven.conformance.checks.values import cases
 from halfeven.conformance.configuration import Case
 from halfeven.conformance.inputs import boundaries as inputs
 from halfeven.conformance.inputs import parameters
 from halfeven.conformance.trial import Trial
-
-Array = npt.NDArray[Any]
+from halfeven.reference.blocks import Array
 
 __all__ = ["composition", "idempotence"]
 

@@ -8,7 +8,6 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from halfeven.conformance.arrays import arrange, layouts
 from halfeven.conformance.bits import step
@@ -18,9 +17,7 @@ from halfeven.conformance.inputs import boundaries as inputs
 from halfeven.conformance.inputs import parameters
 from halfeven.conformance.inputs.strategies import Placement, placements
 from halfeven.conformance.trial import Trial
-from halfeven.reference.blocks import parameter_shape, per_element
-
-Array = npt.NDArray[Any]
+from halfeven.reference.blocks import Array, parameter_shape, per_element
 
 __all__ = ["granularity", "layout", "position"]
 

@@ -15,7 +15,7 @@ _VECTOR = 33
 
 
 def nan(trial: Trial) -> None:
-    """What NaN of either sign becomes, alone in a vector and beside numbers."""
+    """What NaN of either sign becomes, alone in a vector and next to numbers."""
     payload = np.array([np.nan, -np.nan, 1.0, -1.0]).astype(trial.dtype)
     pattern = np.tile(payload, _VECTOR)[None]
     for case in cases(trial, np.array([0.5]), trial.zeros, lambda s, _z: np.repeat(pattern, len(s), axis=0)):

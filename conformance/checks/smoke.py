@@ -1,14 +1,10 @@
 """Smoke: values that every quantizer maps alike, so that a broken adapter is told from a differing backend."""
 
-from typing import Any
-
 import numpy as np
-import numpy.typing as npt
 
 from halfeven.conformance.call import Fault
 from halfeven.conformance.trial import Trial
-
-Array = npt.NDArray[Any]
+from halfeven.reference.blocks import Array
 
 __all__ = ["smoke"]
 

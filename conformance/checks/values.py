@@ -1,17 +1,15 @@
 """Codes and reals at the values where quantizers part: boundaries, odd zero points, edges, huge inputs, all codes."""
 
 from collections.abc import Callable, Iterator
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from halfeven.conformance.configuration import Case
 from halfeven.conformance.inputs import boundaries as inputs
 from halfeven.conformance.inputs import parameters
 from halfeven.conformance.trial import Trial
+from halfeven.reference.blocks import Array
 
-Array = npt.NDArray[Any]
 Values = Callable[[Array, Array], Array]
 
 __all__ = ["all_codes", "boundaries", "cases", "edges", "huge", "odd_zero_point"]

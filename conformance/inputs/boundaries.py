@@ -7,12 +7,10 @@ middle of the code. All boundaries up to 8 bits; above, a covering choice.
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from halfeven.conformance.bits import ordered, step, unordered
 from halfeven.reference import Grid
-
-Array = npt.NDArray[Any]
+from halfeven.reference.blocks import Array
 
 __all__ = ["ULPS", "boundaries", "boundary_codes", "edges", "huge"]
 

@@ -5,11 +5,9 @@ from typing import Any
 
 import ml_dtypes
 import numpy as np
-import numpy.typing as npt
 
 from halfeven.reference import Grid
-
-Array = npt.NDArray[Any]
+from halfeven.reference.blocks import Array
 
 finfo: Callable[[Any], Any] = ml_dtypes.finfo  # ml_dtypes leaves it without types
 

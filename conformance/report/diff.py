@@ -152,12 +152,12 @@ def to_markdown(found: Diff) -> str:
     return "\n\n".join(part for part in parts if part) + "\n"
 
 
-_Key = tuple[str, str, str, str]
+_Key = tuple[str, str, str]
 
 
 def _matched(report: Report) -> dict[_Key, Group]:
     def key(r: Result) -> _Key:
-        return r.backend, r.requirement, r.check, r.id
+        return r.backend, r.requirement, r.id
 
     return {key(g.results[0]): g for g in group(map(_today, report.results), key)}
 

@@ -28,7 +28,7 @@ _ROWS = 60  # of any one table
 _WITNESSES = 48  # of the whole report
 _PER_BACKEND = (3, 12)  # the fewest and the most of one backend
 _CAUSES = 2  # of one requirement
-_ALSO = 6  # requirements beside the one whose witness is shown
+_ALSO = 6  # requirements other than the one whose witness is shown
 
 _Backends = list[tuple[BackendRecord, Group]]
 
@@ -36,11 +36,11 @@ _Backends = list[tuple[BackendRecord, Group]]
 def to_markdown(report: Report) -> str:
     """The report for a reader: a few hundred lines at most; the JSON has every result."""
     found = backends(report)
-    amiss = progress(report)
+    problem = progress(report)
     parts = [
-        *([f"**{amiss}**"] if amiss else []),
+        *([f"**{problem}**"] if problem else []),
         "# Conformance report",
-        "\n".join(f"- {verdict(record, results)}" for record, results in found) or "Nothing was tried.",
+        "\n".join(f"- {verdict(record, results)}" for record, results in found) or "Nothing was tested.",
         _made_by(report),
         "## Outcomes\n\nChecks by backend and operation.",
         _outcomes(found),
@@ -274,7 +274,7 @@ def _legend(occurring: set[OutcomeName]) -> str:
         "A check compares bits; no tolerance is used. A difference in codes is counted in code steps, a difference in "
         "reals in ulp. The outcome of a row is the worst one among its checks.\n\n"
         "A witness is one element that shows the difference: its input and parameters as bit patterns with the decimal "
-        "beside them, what the profile documents (expected) and what the backend gave (actual). The exact quotient is "
+        "next to them, what the profile documents (expected) and what the backend gave (actual). The exact quotient is "
         "x / scale as a fraction; where its distance to the nearest tie is 0, the rounding rule decides.\n\n"
         "What to do next: run a witness's script. If the backend means to follow another document, claim that profile. "
         "If it means this one, the cause names what to change; then compare two reports with `halfeven diff`."

@@ -14,7 +14,7 @@ __all__ = ["matrix", "write_matrix"]
 
 _INTRODUCTION = (
     "Each row is a library as installed from its public package, held against the profile in its row. "
-    "This page is generated from the reports in the folders beside it."
+    "This page is generated from the reports in the folders next to it."
 )
 _CAUSES = 2  # named in a row of the functions
 _ASPECTS = 3  # named in a row of the differences
@@ -36,7 +36,7 @@ def matrix(reports: Sequence[Report], links: Sequence[str] = ()) -> str:
         for report, link in zip(reports, links or [""] * len(reports), strict=True)
         for record, results in backends(report)
     ]
-    amiss = [
+    problems = [
         f"- {text(link or report.command)}: {progress(report)}"
         for report, link in zip(reports, links or [""] * len(reports), strict=True)
         if progress(report)
@@ -44,7 +44,7 @@ def matrix(reports: Sequence[Report], links: Sequence[str] = ()) -> str:
     parts = [
         "# What real libraries do",
         _INTRODUCTION,
-        *(["**Not whole:**\n\n" + "\n".join(amiss)] if amiss else []),
+        *(["**Incomplete:**\n\n" + "\n".join(problems)] if problems else []),
         _overview(rows),
         *(_operation(operation, rows) for operation in OPERATIONS),
         _functions(rows),
@@ -136,7 +136,7 @@ def _of_functions(results: Group) -> Iterable[Result]:
 
 
 def _functions(rows: _Rows) -> str:
-    """One row for each backend and function: what is exact, what parts, and as which version."""
+    """One row for each backend and function: what is exact, what differs, and as which version."""
     body = []
     for name, record, results in rows:
         for part in group(_of_functions(results), lambda r: (r.operation,)):

@@ -5,15 +5,6 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 OutcomeName = Literal["exact", "explained", "budgeted", "differs", "implementation-defined", "crashed", "not run"]
-OUTCOMES: tuple[OutcomeName, ...] = (
-    "exact",
-    "explained",
-    "budgeted",
-    "differs",
-    "implementation-defined",
-    "crashed",
-    "not run",
-)
 CONFORMING: frozenset[OutcomeName] = frozenset({"exact", "budgeted", "implementation-defined"})
 SCHEMA_VERSION = "1.0"
 #: In the documents' order, as ``halfeven.reference`` has them: said here too, so that reports are read without NumPy.
@@ -22,7 +13,6 @@ OPERATIONS = ("quantize", "dequantize", "fake_quantize")
 __all__ = [
     "CONFORMING",
     "OPERATIONS",
-    "OUTCOMES",
     "SCHEMA_VERSION",
     "BackendRecord",
     "OutcomeName",
@@ -37,7 +27,7 @@ class Witness:
     """One input that shows a difference, and needs no seed.
 
     Attributes:
-        x: the input (for dequantize the code), as a hex bit pattern, with its decimal beside it.
+        x: the input (for dequantize the code), as a hex bit pattern, with its decimal next to it.
         scale, zero: the parameters that this element sees, likewise.
         expected, actual: the code, or the hex bit pattern of the real, with its decimal.
         quotient: the exact rational x / scale as "p/q", and ``to_tie``, its exact distance to the nearest tie.

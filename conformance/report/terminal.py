@@ -41,11 +41,11 @@ def _backends(report: Report, width: int) -> list[str]:
     rows += [_row(r.name, g) for r, g in sorted(backends(report), key=lambda pair: -SEVERITY.index(pair[1].outcome))]
     rows += [(_name(entry), "not run", "", "") for entry in report.not_run]
     name, said, checks, skipped = (max(map(len, column)) for column in zip(*rows, strict=True))
-    beside = f"{{:<{said}}}  {{:>{checks}}}  {{:>{skipped}}}"
-    name = max((len(row[0]) for row in rows if len(row[0]) + len(beside.format("", "", "")) + 2 <= width), default=0)
+    numbers = f"{{:<{said}}}  {{:>{checks}}}  {{:>{skipped}}}"
+    name = max((len(row[0]) for row in rows if len(row[0]) + len(numbers.format("", "", "")) + 2 <= width), default=0)
     lines = []
     for row in rows:
-        cells = beside.format(*row[1:]).rstrip()
+        cells = numbers.format(*row[1:]).rstrip()
         lines += [f"{row[0]:<{name}}  {cells}"] if len(row[0]) <= name else [row[0], " " * (name + 2) + cells]
     notes = [line for note in _notes(report) for line in _wrapped(note, width, then="  ")]
     return [*lines, "", *notes] if notes else lines

@@ -114,7 +114,7 @@ def library(record: BackendRecord) -> str:
 
 
 def progress(report: Report) -> str:
-    """What is amiss with the run as a whole: it was interrupted, or nothing ran; empty where all is well."""
+    """What is wrong with the run as a whole: it was interrupted, or nothing ran; empty where all is well."""
     finished = len(report.results)
     said = []
     missing = finished + len(report.not_run) < report.expected

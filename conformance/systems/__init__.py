@@ -1,8 +1,8 @@
 """One folder per system, one room per part of it, with the names of ``reference/systems``; found by walking folders.
 
-A room has ``REQUIREMENTS``, registers their ``@calls``, and may have ``ANSWERS``: by backend, how the installed library
-answers a call of a formula. The ``__init__.py`` of a system has its ``BACKENDS``. Modules named ``adapter...`` import
-their library, and are not walked.
+A room states requirements, each with its calls, and may have ``ANSWERS``: by backend, how the installed library answers
+a call of a formula. The ``__init__.py`` of a system has its ``BACKENDS``; a system of one part is a room, and has them
+itself. Modules named ``adapter...`` import their library, and are not walked.
 """
 
 import importlib
@@ -12,7 +12,8 @@ from functools import cache
 from types import ModuleType
 from typing import Any
 
-from halfeven.conformance.requirement import CALLS, CallSet, Requirement
+from halfeven.conformance.requirement import CALLS, REQUIREMENTS, CallSet, Requirement
+from halfeven.reference.systems import system_of
 
 __all__ = ["answers", "call_sets", "requirements_of", "rooms"]
 
@@ -26,9 +27,13 @@ def rooms() -> tuple[ModuleType, ...]:
 
 @cache
 def requirements_of(system: str) -> tuple[Requirement, ...]:
-    """The requirements of a system's formulas and operations."""
-    prefix = f"{__name__}.{system.replace('-', '_')}."
-    return tuple(r for room in rooms() if room.__name__.startswith(prefix) for r in getattr(room, "REQUIREMENTS", ()))
+    """The requirements of a system's formulas and operations, formula by formula."""
+    rooms()
+    by_formula: dict[str, list[Requirement]] = {}
+    for r in REQUIREMENTS.values():
+        if system_of(r.id.partition("/")[0]) == system:
+            by_formula.setdefault(r.formula, []).append(r)
+    return tuple(r for own in by_formula.values() for r in own)
 
 
 def call_sets() -> Mapping[tuple[str, str], CallSet]:

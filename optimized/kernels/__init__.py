@@ -1,6 +1,6 @@
 """The implementations of the operators: loads the compiled kernels, and says which path runs.
 
-``_cpu.so`` stands beside this file where there was a compiler at build time. It depends on no version of Python, and on
+``_cpu.so`` stands next to this file where there was a compiler. It depends on no version of Python, and on
 torch's stable interface only. Without it ``chunked`` gives the same bits in torch operations.
 
 The environment variable HALFEVEN_KERNELS forces a path: ``avx2``, ``baseline`` (what every processor of the kind has)

@@ -1,7 +1,7 @@
 """One folder per documented system, one file per part of it: its formulas, with their behaviours, and its profiles.
 
-Systems are found by walking these folders. A profile ``name@version`` is what a release was measured to do where it
-differs from its document.
+A system of one part is a file. Systems are found by walking these folders. A profile ``name@version`` is what a release
+was measured to do where it differs from its document.
 """
 
 import importlib
@@ -10,11 +10,11 @@ from collections.abc import Iterator
 from dataclasses import replace
 from types import ModuleType
 
-from halfeven.reference.catalogue import FORMULAS
-from halfeven.reference.model import EvaluationModel
+from halfeven.reference.catalogue import FORMULAS, Formula
+from halfeven.reference.model import EvaluationModel, Signed
 from halfeven.reference.profile import Profile
 
-__all__ = ["PROFILES", "SYSTEMS", "has_own_operations"]
+__all__ = ["PROFILES", "SYSTEMS", "has_own_operations", "profile_of", "system_of"]
 
 
 def _modules() -> Iterator[ModuleType]:
@@ -24,11 +24,11 @@ def _modules() -> Iterator[ModuleType]:
 
 _MODULES = tuple(_modules())
 
-#: Each system, and what it is: the first line of its folder's docstring.
+#: Each system, and what it is: the first line of its docstring.
 SYSTEMS: dict[str, str] = {
-    m.__name__.rpartition(".")[2].replace("_", "-"): (m.__doc__ or "").partition("\n")[0]
+    name.replace("_", "-"): (m.__doc__ or "").partition("\n")[0]
     for m in _MODULES
-    if hasattr(m, "__path__")
+    if "." not in (name := m.__name__.removeprefix(f"{__name__}."))
 }
 
 
@@ -40,7 +40,7 @@ def _profiles() -> Iterator[Profile]:
 def _claims(found: dict[str, Profile]) -> Iterator[Profile]:
     """What a backend of functions alone may claim: its system, and the versions of its system's formulas."""
     for system, title in SYSTEMS.items():
-        own = found.get(system) or Profile(system, title, system, EvaluationModel(), numpy={})
+        own = found.get(system) or Profile(system, title, system, EvaluationModel(), ())
         versions = dict.fromkeys(f.version for f in FORMULAS.values() if f.system == system and f.version)
         for name in (system, *(f"{system}@{v}" for v in versions)):
             if name not in found:
@@ -59,3 +59,21 @@ def has_own_operations(name: str) -> bool:
     """
     profile, documented = PROFILES[name], PROFILES[name.partition("@")[0]]
     return bool(profile.operations) and (profile is documented or profile.model != documented.model)
+
+
+def profile_of(formula: Formula) -> str | None:
+    """The profile with the operation that a formula is; None where it is none, or its release's were not measured."""
+    affine, point = formula.affine, formula.behaviour
+    if affine is None:
+        return None
+    name = f"{affine.profile}@{formula.version}" if formula.version else affine.profile
+    own = (p for n, p in PROFILES.items() if f"{n}-".startswith(f"{name}-") and has_own_operations(n))
+    if isinstance(point, Signed):
+        return next((p.name for p in own if p.model.at(point) == p.model), None)
+    return next((p.name for p in own if p.name == name), None)
+
+
+def system_of(name: str) -> str:
+    """The system in whose folder a profile, or the start of an id, stands: ``torch`` for ``torch.quantize@2.13``."""
+    first = name.partition("@")[0]
+    return first if first in SYSTEMS else first.partition(".")[0]

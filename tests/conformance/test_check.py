@@ -286,3 +286,8 @@ def test_the_witness_of_what_no_module_has_says_so() -> None:
 
 def run_python(program: Path) -> str:
     return subprocess.run([sys.executable, program], check=True, capture_output=True, text=True).stdout
+
+
+def test_an_operation_and_a_formula_are_not_both_accepted() -> None:
+    with pytest.raises(ValueError, match="operation='dequantize' is not accepted with formula='onnx/QuantizeLinear'"):
+        check(lambda x, y_scale: x, formula="onnx/QuantizeLinear", operation="dequantize")

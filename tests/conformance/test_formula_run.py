@@ -3,6 +3,7 @@
 import ctypes
 import platform
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from typing import Any
 
 import ml_dtypes
@@ -15,7 +16,7 @@ from halfeven.conformance.environment import flushes_to_zero, rounds_to_nearest
 from halfeven.conformance.formulas import answer, ask, differences
 from halfeven.conformance.plan import Item
 from halfeven.conformance.report.model import Result
-from halfeven.conformance.requirement import CALLS, Requirement, calls
+from halfeven.conformance.requirement import CALLS, REQUIREMENTS, Requirement, documented
 from halfeven.conformance.run import run
 from halfeven.conformance.suite import check
 from halfeven.reference.catalogue import FORMULAS, Real, formula
@@ -43,8 +44,9 @@ def own_formula() -> Iterator[None]:
         """Multiplies by the reciprocal."""
         return x * (np.asarray(1, x.dtype) / np.asarray(by, x.dtype)) if by else double(x, by)
 
-    @calls(ID, "some")
+    @documented(ID, "here", aspect="halves")
     def some() -> Iterator[dict[str, Any]]:
+        """Halves."""
         yield {"x": np.arange(40, dtype=np.float32), "by": 3.0}
         yield {"x": np.float32([5]), "by": 3.0}
         yield {"x": np.float32([1]), "by": 0.0}
@@ -53,6 +55,7 @@ def own_formula() -> Iterator[None]:
     for name in (ID, f"{ID}@1.0"):
         del FORMULAS._formulas[name]
     del CALLS[ID, "some"]
+    del REQUIREMENTS[REQUIREMENT.id]
 
 
 def result(function: Callable[..., Any], **changes: Any) -> Result:
@@ -91,7 +94,7 @@ def test_a_version_that_reproduces_every_answer_is_named() -> None:
 
 
 def test_a_claimed_version_is_what_it_is_held_to() -> None:
-    FORMULAS._formulas[f"{ID}@0.18"] = FORMULAS[f"{ID}@1.0"]
+    FORMULAS._formulas[f"{ID}@0.18"] = replace(FORMULAS[f"{ID}@1.0"], id=f"{ID}@0.18")
     try:
         backend = Backend("mine", "torchao@0.18", functions={ID: by_reciprocal})
         assert run(Item(backend, REQUIREMENT, "some", None, "quick", 0)).outcome == "exact"

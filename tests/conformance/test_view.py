@@ -85,8 +85,9 @@ def test_a_wrong_function_is_found_by_the_checks_of_the_operation_and_the_cause_
 
 def test_ids_of_the_first_edition_and_of_operations_are_taken() -> None:
     def per_tensor(input: torch.Tensor, scale: Any, zero_point: Any, dtype: str) -> torch.Tensor:  # noqa: A002
-        low, high = {"quint8": (0, 255), "qint8": (-128, 127)}[dtype]
-        return torch.clamp(torch.round(input / scale + zero_point), low, high).to(torch.int32)
+        held = torch.uint8 if dtype == "quint8" else torch.int8
+        ends = torch.iinfo(held)
+        return torch.clamp(torch.round(input / scale + zero_point), ends.min, ends.max).to(held)
 
     for id_ in ("torch/quantize_per_tensor", "torch.quantize"):
         verdict = check(per_tensor, formula=id_)

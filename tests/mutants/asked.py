@@ -1,19 +1,16 @@
-"""What a mutant is asked: the calls of every formula, the cases of the operations, and the tools that they share."""
+"""What a mutant is asked: the calls of every formula, the cases of the operations, the evaluation model."""
 
-import functools
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, fields, replace
-from fractions import Fraction
+from dataclasses import dataclass, replace
 from itertools import product
-from typing import Any, get_args
+from typing import Any
 
-import ml_dtypes
 import numpy as np
 
 from halfeven.conformance import view
 from halfeven.conformance.backends.protocol import Unsupported
 from halfeven.conformance.checks import CHECKS
-from halfeven.conformance.configuration import DTYPES, Case, Configuration
+from halfeven.conformance.configuration import DTYPES, Case
 from halfeven.conformance.explain import evaluation_of
 from halfeven.conformance.formulas import Answer, answer, differences
 from halfeven.conformance.plan import plan
@@ -21,7 +18,7 @@ from halfeven.conformance.points import recording
 from halfeven.conformance.requirement import Arguments
 from halfeven.conformance.systems import call_sets
 from halfeven.conformance.trial import Trial
-from halfeven.reference import FORMULAS, Grid, blocks, exact, minifloat, rounding
+from halfeven.reference import FORMULAS, Grid
 from halfeven.reference import model as evaluation
 from halfeven.reference.catalogue import Formula
 from halfeven.reference.model import EvaluationModel
@@ -29,7 +26,7 @@ from halfeven.reference.profile import Profile
 from halfeven.reference.systems import PROFILES
 from mutants.by_hand import backend
 
-__all__ = ["KINDS", "Row"]
+__all__ = ["KINDS", "NUMBERS", "Row"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -81,7 +78,8 @@ def _unmeasured(found: list[Formula], asked: list[Arguments]) -> Iterator[Row]:
                 told[differs].append(arguments)
                 if len(told[True]) == _ENOUGH:
                     break
-            for arguments in told[True] + told[False][:_ENOUGH]:
+            unread = [a for a in asked if not any(a is b for b, _ in reading[name])]
+            for arguments in told[True] + told[False][:_ENOUGH] + list(_stirred(unread))[:_ENOUGH]:
                 yield Row(f"{found[0].id}, {name}={value}", function, arguments)
 
 
@@ -126,23 +124,34 @@ def _cases(profile: Profile) -> list[Case]:
 
 
 def operations() -> Iterator[Row]:
-    """The cases of the checks of values, asked of the profile's formulas and of its evaluation model."""
+    """The cases of the checks of values, asked of every profile."""
     for profile in PROFILES.values():
         document = PROFILES[profile.name.split("@")[0]]
-        if not profile.numpy or (profile is not document and profile.model == document.model):
+        if not profile.operations or (profile is not document and profile.model == document.model):
             continue
         for case in _cases(document if profile.parameters == document.parameters else profile):
             name = f"{profile.name}, {case.configuration}"
             yield Row(name, evaluation_of, {"profile": profile, "case": case})
-            if profile.transcriptions:
-                modelled = replace(profile, transcriptions={})
-                yield Row(f"{name}, the model", evaluation_of, {"profile": modelled, "case": case})
+
+
+def smallest() -> Iterator[Row]:
+    """Parameters at the end of those with which every x is multiplied by 0."""
+    x = np.float32([1, -1, 0.0, -0.0, 3e38, np.inf, np.nan])
+    for profile in (p for p in PROFILES.values() if np.isfinite(p.smallest)):
+        end = np.float32(profile.smallest)
+        for given, o in product((0, end, np.nextafter(end, np.float32(1))), profile.operations):
+            arguments = {"x": x, "scale": np.asarray(given, np.float32), "zero": np.zeros(()), "grid": _GRIDS[0]}
+            yield Row(f"{profile.name}, smallest", getattr(profile, o), arguments)
 
 
 def views() -> Iterator[Row]:
     """Every formula that is an operation, asked as one: on grids, with parameters of blocks."""
     for formula in (f for f in FORMULAS.values() if f.affine and not f.version):
-        for grid, dtype, size in product(_ENDS, ("float32", "float16"), (None, (1, 3), (2, 1), (2, 3), (1, 2))):
+        none = {"x": np.zeros(0, np.float32), "scale": np.float32(1), "zero": np.zeros(0, np.int32), "block_size": None}
+        yield Row(formula.id, _viewed, {"id": formula.id, **none, "grid": Grid(-128, 127), "dtype": "float32"})
+        for grid, dtype, size in product(
+            (*_ENDS, Grid(-65536, 65535)), ("float32", "float16"), (None, (1, 3), (2, 1), (2, 3), (1, 2), (1, 1))
+        ):
             shape = () if size is None else (2 // size[0], -(-3 // size[1]))
             scale = np.resize(np.float32([0.5, 0.25, 2]), shape).astype(dtype)
             zero = np.resize(np.int32([grid.qmin + 3, 1, 0]), shape)
@@ -152,6 +161,27 @@ def views() -> Iterator[Row]:
             for turned in (x, x.T, x[:1]) if size is None else (x,):
                 given = {"x": turned, "scale": scale, "zero": zero, "grid": grid, "block_size": size}
                 yield Row(f"{formula.id} on {grid}", _viewed, {"id": formula.id, **given, "dtype": dtype})
+    for formula, grid in product((f for f in FORMULAS.values() if f.affine and not f.version), _HANDED):
+        x = np.full(
+            (2, 3), grid.qmin, np.int32 if formula.affine and formula.affine.operation == "dequantize" else "f4"
+        )
+        for size in (None, (1, 3), (2, 1), (2, 3), (1, 2), (1, 1), (2, 2), (1, 4)):
+            shape = () if size is None else (2 // size[0], -(-3 // size[1]))
+            scale, zero = np.ones(shape, np.float32), np.zeros(shape, np.int32)
+            given = {"x": x, "scale": scale, "zero": zero, "grid": grid, "block_size": size}
+            yield Row(f"{formula.id}, arguments on {grid}", _handed, {"id": formula.id, **given})
+            if size is not None:  # of no rows
+                given |= {"x": x[:0], "scale": scale[:0], "zero": zero[:0]}
+                yield Row(f"{formula.id}, arguments of nothing", _handed, {"id": formula.id, **given})
+
+
+#: Grids at the ends of every dtype, narrow ones, and ones that few formulas take.
+_HANDED = (*_ENDS, *(Grid(low, high) for low, high in ((0, 254), (0, 65534), (3, 200), (0, 15), (0, 0), (0, 32768))))
+
+
+def _handed(id: str, x: Any, scale: Any, zero: Any, grid: Grid, block_size: Any) -> Any:  # noqa: A002
+    affine = FORMULAS[id].affine
+    return affine and dict(affine.arguments(x, scale, zero, grid, block_size, np.dtype(np.float32)))
 
 
 def _viewed(id: str, x: Any, scale: Any, zero: Any, grid: Grid, block_size: Any, dtype: str) -> Any:  # noqa: A002
@@ -166,7 +196,7 @@ def _viewed(id: str, x: Any, scale: Any, zero: Any, grid: Grid, block_size: Any,
 def plans() -> Iterator[Row]:
     """What is planned for each profile, and in which dtypes."""
     for name, profile in PROFILES.items():
-        if profile.numpy:
+        if profile.operations:
             yield Row(f"plan of {name}", _planned, {"name": name})
 
 
@@ -177,20 +207,21 @@ def _planned(name: str) -> tuple[str, ...]:
         if c is not None and c.granularity == "tensor":
             trial = Trial(item.backend, item.requirement, item.check, c, item.tier, item.seed)
             found.append(f"{item.id} {item.check} {trial.code_dtype} {trial.scale_dtype} {trial.zeros}")
-    kinds = ((False, False), (True, False), (True, True))
-    grids = [Grid.from_bitwidth(b, signed=s, narrow=n) for b in range(2, 33) for s, n in kinds]
+    grids = [Grid(0, 2**b - 1) for b in range(1, 35)]
+    grids += [Grid(-(2 ** (b - 1)), 2 ** (b - 1) - 1) for b in range(1, 35)]
+    grids += [Grid(low + 1, high) for low, high in ((-(2 ** (b - 1)), 2 ** (b - 1) - 1) for b in range(2, 35))]
+    grids += [Grid(0, 2**b - 2) for b in range(2, 35)]
     accepted = "".join(str(int(profile.accepts(grid))) for grid in grids)
     return (*found, accepted, *profile.parameters, str(profile.partial_blocks), profile.codes)
 
 
 def _neighbours() -> list[EvaluationModel]:
     """The models of the profiles, and what is one field away from a few of them."""
-    own = list(dict.fromkeys(p.model for p in PROFILES.values() if p.numpy))
+    own = list(dict.fromkeys(p.model for p in PROFILES.values() if p.operations))
     near = [
-        replace(model, **{field.name: value})
-        for model in (EvaluationModel(), replace(EvaluationModel(), sign="q+o", integer="int32"))
-        for field in fields(EvaluationModel)
-        for value in get_args(field.type)
+        near
+        for model in (EvaluationModel(), EvaluationModel(sign="q+o", integer="int32"))
+        for near in (model, *model.neighbours())
     ]
     fused = [EvaluationModel(division=d, zero_point="fused", clamp=c) for d in ("reciprocal", "divide") for c in
              ("after", "before-rounding")]  # fmt: skip
@@ -199,10 +230,13 @@ def _neighbours() -> list[EvaluationModel]:
     mixed += [EvaluationModel(nan=n, integer="int32") for n in ("propagate", "zero-point", "qmax")]
     mixed += [EvaluationModel(nan="zero-point", integer="exact"), EvaluationModel(sign="q+o", subtract="int32")]
     mixed += [EvaluationModel(product="promoted", compute=c) for c in ("widened", "float64")]
+    mixed += [EvaluationModel(sign="none", zero_point="before-rounding"), EvaluationModel(sign="none", integer="exact")]
+    mixed += [EvaluationModel(sign="none", zero_point="fused", division="reciprocal")]
+    mixed += [EvaluationModel(integer="exact", zero_point="before-rounding")]
     return list(dict.fromkeys([*own, *near, *fused, *mixed]))
 
 
-_NUMBERS = np.array(
+NUMBERS = np.array(
     [
         0.0, -0.0, 0.2, 0.5, -0.5, 1.5, 2.5, -2.5, -3.5, 7.25, 63.5, 64.5, 127.4, 127.5, -128.5, -129, 1000, -3e9, 3e9,
         1e19, -1e19, 65504, 3e38, np.inf, -np.inf, np.nan, 1e-7, -1e-40, 0.1, 0.3, -0.7, 1 / 3, 12.35, 2.4999, -77.77,
@@ -211,12 +245,12 @@ _NUMBERS = np.array(
 
 
 def models() -> Iterator[Row]:
-    """The evaluation model, in arrays and in fractions, with every value of every field."""
+    """The evaluation model, with every value of every field."""
     grids = (Grid(-128, 127), Grid(0, 255), Grid(0, 1), Grid(-7, 7), Grid(3, 9), Grid(-32768, 32767))
-    for turn, model in enumerate(_neighbours()):
+    for model in _neighbours():
         for (i, dtype), grid in product(enumerate(("float32", "float16", "bfloat16", "float64")), grids):
             with np.errstate(all="ignore"):
-                x = _NUMBERS.astype(DTYPES[dtype])
+                x = NUMBERS.astype(DTYPES[dtype])
             scale = np.asarray((0.1, 1.0, 0.37, 2.0**-149)[(i + grid.qmax) % 4]).astype(
                 "float32" if grid.qmin else DTYPES[dtype]
             )
@@ -229,11 +263,6 @@ def models() -> Iterator[Row]:
             yield Row(name, evaluation.quantize, {**given, "x": x, "grid": grid})
             yield Row(name, evaluation.fake_quantize, {**given, "x": x, "grid": grid})
             yield Row(name, evaluation.dequantize, {**given, "q": codes, "dtype": x.dtype})
-            if i == (turn + grid.bits) % 3 and grid.bits <= 8:
-                asked = {"model": model, "x": x[:: 1 + i], "scale": scale, "zero": int(zero), "grid": grid}
-                yield Row(f"exact {name}", _exactly, {**asked, "operation": "quantize"})
-                yield Row(f"exact {name}", _exactly, {**asked, "operation": "fake_quantize"})
-                yield Row(f"exact {name}", _exactly, {**asked, "x": codes, "operation": "dequantize", "dtype": dtype})
 
 
 def fused() -> Iterator[Row]:
@@ -254,6 +283,8 @@ def widths() -> Iterator[Row]:
         Grid(low, high) for k in range(33) for low, high in ((0, 2**k - 1), (-(2**k) // 2, 2**k // 2), (3 - 2**k, 5))
     ]
     grids += [Grid(2**k + d, 2**k + 9) for k in (8, 11, 24) for d in (-1, 0, 1)]
+    for k, d in product((8, 11, 24), range(4)):  # negative, ending in few numbers, and one number
+        grids += [Grid(-(2**k) - d, -(2**k) + 9), Grid(2**k - 9, 2**k + d), Grid(2**k + d, 2**k + d)]
     for model, dtype, grid in product(
         (EvaluationModel(compute=c) for c in ("widened", "input")), DTYPES.values(), grids
     ):
@@ -261,177 +292,32 @@ def widths() -> Iterator[Row]:
         yield Row(f"width, {dtype}, {grid}", evaluation.compute_dtype, given)
     step = 2.0**-23
     model = EvaluationModel(division="multiply-by-q-per-real", zero_point="fused")
-    for (a, b), z, sign in product(((256, -256), (2897, -2896), (2896, -2895), (1, 0)), range(0, 9, 2), (1, -1)):
+    # The last: less than the last place of a float64 away from one or two of those places beside the tie.
+    beside = ((256, -256), (2897, -2896), (2896, -2895), (1, 0), (2852, -2851), (2805, -2804), (724, -724))
+    for (a, b), z, sign in product(beside, range(0, 9, 2), (1, -1)):
         given = {"x": np.float32([sign * (1 + a * step)]), "scale": np.float32(1 + b * step)}
         given["zero"] = np.asarray(sign * (2**24 + z), np.int32)
         yield Row("beside a tie", evaluation.quantize, {**given, "model": model, "grid": Grid(-(2**30), 2**30)})
+    for odd, factor, z in product((2**24 + 5, 2**24 + 11), (3, -3), (1, -1)):  # the zero point is the smaller one
+        given = {"x": np.float32([factor]), "scale": np.float32(odd // 3 * 2.0**30), "zero": np.asarray(z, np.int32)}
+        yield Row("small zero point", evaluation.quantize, {**given, "model": model, "grid": Grid(-(2**61), 2**61)})
+    for (a, b), rule in product(beside, ("floor", "ceil")):  # beside a tie next to 1
+        given = {"x": np.float32([-(1 + a * step) * 2.0**-25]), "scale": np.float32(1 + b * step)}
+        given |= {"model": replace(model, rounding=rule), "zero": np.asarray(1, np.int32), "grid": Grid(-9, 9)}
+        yield Row("beside 1", evaluation.quantize, given)
+    yield from _zeros()
     given = {"x": np.float32([np.inf, -np.inf, np.nan, 0]), "scale": np.float32(1), "zero": np.asarray(0, np.int32)}
     yield Row("no tie", evaluation.quantize, {**given, "model": model, "grid": Grid(-(2**30), 2**30)})
 
 
-def fractions() -> Iterator[Row]:
-    """The evaluation model in fractions, at scales that no format divides by without rounding."""
-    for turn, (model, dtype) in enumerate(product(_neighbours(), ("float32", "float16", "bfloat16"))):
-        grid, zero = ((Grid(-128, 127), -5), (Grid(0, 255), 7))[turn % 2]
-        for scale_dtype in dict.fromkeys((dtype, "float32")):
-            scale = np.asarray((0.1, 0.37)[turn % 2]).astype(DTYPES[scale_dtype])
-            given = {"model": model, "scale": scale, "zero": zero if model.sign != "none" else 0, "grid": grid}
-            with np.errstate(all="ignore"):
-                x = _NUMBERS[turn % 3 :: 3].astype(DTYPES[dtype])
-            codes = np.arange(grid.qmin, grid.qmax, 37)
-            yield Row(f"fractions, {dtype}", _exactly, {**given, "x": x, "operation": "quantize"})
-            yield Row(f"fractions, {dtype}", _exactly, {**given, "x": x, "operation": "fake_quantize"})
-            yield Row(f"fractions, {dtype}", _exactly, {**given, "x": codes, "operation": "dequantize", "dtype": dtype})
+def _zeros() -> Iterator[Row]:
+    """Zero points that are not read, and one that no int32 holds."""
+    given = {"x": NUMBERS.astype(np.float32), "scale": np.float32(0.37), "grid": Grid(0, 9)}
+    unread = EvaluationModel(sign="none", nan="zero-point")
+    yield Row("unread", evaluation.quantize, {**given, "model": unread, "zero": np.asarray(5, np.int32)})
+    for sign in ("q-z", "q+o"):
+        wide = {"model": EvaluationModel(sign=sign, integer="int64"), "zero": np.asarray(2**40 + 3)}
+        yield Row("wide zero point", evaluation.quantize, {**given, **wide, "grid": Grid(-(2**42), 2**42)})
 
 
-def _exactly(
-    operation: str, model: EvaluationModel, x: Any, scale: Any, zero: int, grid: Grid, dtype: str = ""
-) -> list[float]:
-    form, s_form = exact.FORMATS[dtype or x.dtype.name], exact.FORMATS[scale.dtype.name]
-    if operation == "dequantize":
-        return [exact.dequantize(model, float(v), float(scale), zero, form, s_form) for v in x]
-    return [getattr(exact, operation)(model, float(v), float(scale), zero, grid, form, s_form) for v in x]
-
-
-def tools() -> Iterator[Row]:
-    """What formulas share: roundings, grids, blocks, small floats, exact numbers."""
-    # Beside ties of bfloat16 and float8 by less than a float32 can tell, on either side of an even number.
-    beside = [
-        sign * (1 + k * 2.0**-e + d * 2.0**-40) for sign in (1, -1) for k in (1, 3) for e in (4, 8) for d in (1, -1)
-    ]
-    ends = np.array([*_NUMBERS, *beside, 2.0**52 + 0.5, -(2.0**23) - 0.5, 1 + 2.0**-24 + 2.0**-50, 2.0**-15])
-    for dtype in DTYPES.values():
-        with np.errstate(all="ignore"):
-            x = ends.astype(dtype)
-        for rule in rounding.ROUNDINGS:
-            yield Row(f"rounding {rule}", lambda x, rule: rounding.ROUNDINGS[rule](x), {"x": x, "rule": rule})
-        for to in (*DTYPES.values(), np.dtype(ml_dtypes.float8_e4m3fn)):
-            yield Row("cast_once", rounding.cast_once, {"x": x, "dtype": to})
-    yield from _of_grids()
-    yield from _of_blocks()
-    yield from _of_formats()
-    yield from _of_fractions()
-
-
-def _of_grids() -> Iterator[Row]:
-    for bits, signed, narrow in product((-1, 0, 1, 2, 8, 31, 32, 33, True, 2.0), (False, True), (False, True)):
-        yield Row("bitwidth", _grid, {"of": "from_bitwidth", "bitwidth": bits, "signed": signed, "narrow": narrow})
-    for steps, signed in product((-1, 0, 1, 2, 3, 254, 255, 1.0, True), (False, True)):
-        yield Row("num_steps", _grid, {"of": "from_num_steps", "num_steps": steps, "signed": signed})
-    for dtype in ("int8", "uint4", "uint32", "float32", "int2"):
-        yield Row("dtype", _grid, {"of": "from_dtype", "dtype": dtype})
-    for low, high in ((0, 0), (-1, 0), (0, 1), (1, 0), (-128, 127), (-3, 200), (0, 256), (True, 1), (0, 1.0), (5, 9)):
-        yield Row("grid", _grid, {"of": "ends", "qmin": low, "qmax": high})
-
-
-def _grid(of: str, **arguments: Any) -> tuple[Any, ...]:
-    grid = Grid(**arguments) if of == "ends" else getattr(Grid, of)(**arguments)
-    inside = [code in grid for code in (grid.qmin - 1, grid.qmin, grid.qmax, grid.qmax + 1, 0.0)]
-    accepted = tuple(name for name, p in PROFILES.items() if p.numpy and p.accepts(grid))
-    return grid.qmin, grid.qmax, grid.num_steps, grid.bits, str(grid), *inside, ",".join(accepted)
-
-
-def _of_blocks() -> Iterator[Row]:
-    for shape in ((), (0,), (1,), (5,), (4, 6), (0, 3), (2, 3, 4)):
-        yield Row("per_tensor", blocks.per_tensor, {"shape": shape})
-        yield Row("per_token", blocks.per_token, {"shape": shape})
-        for axis in range(-4, 4):
-            yield Row("per_channel", blocks.per_channel, {"shape": shape, "axis": axis})
-            for size in (0, 1, 2, 3):
-                yield Row("per_group", blocks.per_group, {"shape": shape, "group_size": size, "axis": axis})
-    for shape, size in product(((4, 6), (5,), ()), (None, (), (2,), (2, 3), (3, 4), (4, 6), (0, 1), (5,), (1, 1))):
-        for entries in ((), (1,), (2,), (3,), (2, 2), (1, 1), (4, 6), (4, 1), (6,), (3, 1, 1), (1, 4, 6)):
-            parameter = np.arange(int(np.prod(entries)), dtype=np.float32).reshape(entries)
-            yield Row("per_element", blocks.per_element, {"parameter": parameter, "shape": shape, "block_size": size})
-
-
-def _of_formats() -> Iterator[Row]:
-    for e, m, bias, specials in product(
-        (0, 1, 4, 8, 5.0), (0, 1, 3, 7, -1), (0, 7, 127, 1023, True), get_args(minifloat.Specials)
-    ):
-        given = {"name": "f", "exponent_bits": e, "mantissa_bits": m, "bias": bias, "specials": specials}
-        yield Row("format", _described, given)
-    for e, m, bias, specials in (
-        (4, 3, 1074, "fn"),
-        (4, 3, 1080, "fn"),
-        (8, 7, -900, "ieee"),
-        (4, 3, 7, "none"),
-        (8, 8, 1, "fn"),
-    ):
-        yield Row(
-            "format",
-            _described,
-            {"name": "f", "exponent_bits": e, "mantissa_bits": m, "bias": bias, "specials": specials},
-        )
-    for form, dtype, overflow in product(
-        minifloat.FLOAT_FORMATS.values(), ("float32", "float64", "bfloat16"), get_args(minifloat.Overflow)
-    ):
-        codes = np.arange(min(2**form.bits, 512))
-        near = minifloat.decode(codes, form)
-        with np.errstate(all="ignore"):
-            x = np.concatenate([near, (near[1:] + near[:-1]) / 2, near * 1.01, ends_of(form)]).astype(DTYPES[dtype])
-        yield Row("cast", minifloat.cast, {"x": x, "format": form, "overflow": overflow})
-
-
-def ends_of(form: minifloat.FloatFormat) -> np.ndarray:
-    """What is larger and smaller than every number of a format."""
-    return np.array([1e300, -1e300, np.inf, -np.inf, np.nan, 0.0, -0.0, 2.0**-1074, -(2.0**-140)])
-
-
-def _described(**arguments: Any) -> tuple[Any, ...]:
-    form = minifloat.FloatFormat(**arguments)
-    return form.bits, form.max_code, form.lowest_exponent
-
-
-def _of_fractions() -> Iterator[Row]:
-    numbers = [float(v) for v in _NUMBERS if not abs(v) >= 1e20] + [
-        np.inf,
-        -np.inf,
-        2.0**-14,
-        2.0**-25,
-        65520.0,
-        65519.0,
-    ]
-    for name in ("float32", "float16", "float8_e4m3"):
-        form = exact.FORMATS[name]
-        for f in ("add", "multiply", "divide"):
-            yield Row(f, functools.partial(_pairs, getattr(exact, f)), {"numbers": numbers, "form": form})
-        yield Row("fma", _triples, {"numbers": numbers[::3], "form": form})
-        yield Row(
-            "round",
-            lambda numbers, form: [exact.round_value(v, form) for v in numbers],
-            {"numbers": numbers, "form": form},
-        )
-        reals = [
-            Fraction(n, d) for n in (-9, -1, 0, 1, 3, 5, 7, 9, 17, 31, 33, 2**24 + 1) for d in (1, 2, 3, 16, 2**30)
-        ]
-        yield Row(
-            "round_to", lambda reals, form: [exact.round_to(v, form) for v in reals], {"reals": reals, "form": form}
-        )
-    halves = [Fraction(n, 4) for n in range(-13, 14)]
-    for rule in rounding.ROUNDINGS:
-        yield Row(
-            "round_integer", lambda v, rule: [exact.round_integer(n, rule) for n in v], {"v": halves, "rule": rule}
-        )
-        for grid, z in product((Grid(-8, 7), Grid(0, 15)), (0, 3, -2)):
-            asked = {"v": halves, "rule": rule, "grid": grid, "z": z}
-            yield Row("real", lambda v, z, grid, rule: [exact.quantize_real(n, 0.75, z, grid, rule) for n in v], asked)
-    yield Row("tie", lambda v: [str(exact.distance_to_tie(n, 0.75)) for n in v], {"v": halves})
-    yield Row(
-        "dequantize_real",
-        lambda form: [exact.dequantize_real(q, 0.3, 5, form) for q in range(20)],
-        {"form": exact.FORMATS["float16"]},
-    )
-    for grid in (Grid(-128, 127), Grid(0, 255), Grid(-7, 7)):
-        yield Row("configuration", str, {"object": Configuration("quantize", "float32", grid, ())})
-
-
-def _pairs(function: Callable[..., float], numbers: list[float], form: exact.Format) -> list[float]:
-    return [function(a, b, form) for a in numbers for b in numbers]
-
-
-def _triples(numbers: list[float], form: exact.Format) -> list[float]:
-    return [exact.fused_multiply_add(a, b, c, form) for a in numbers for b in numbers for c in numbers]
-
-
-KINDS = (tools, models, fractions, fused, widths, plans, views, operations, formulas)
+KINDS = (models, fused, widths, plans, smallest, views, operations, formulas)

@@ -121,6 +121,15 @@ def _flushing(x: Any, **_: Any) -> Any:
     return x * 2
 
 
+def _beside(x: Any, *_: Any, **__: Any) -> Any:
+    """Writes between the elements of what is not contiguous."""
+    kept = x.copy() if isinstance(x, np.ndarray) else x
+    if isinstance(x, np.ndarray) and isinstance(x.base, np.ndarray):
+        np.add(x.base, 1, out=x.base, casting="unsafe")
+        x[...] = kept
+    return kept
+
+
 def _raising(error: type[BaseException]) -> Callable[..., Any]:
     def function(**_: Any) -> Any:
         msg = "no"
@@ -177,6 +186,8 @@ def _calls() -> Iterator[Row]:
         lambda x, s, z, **_: np.add(s, 1, out=s) + x, lambda x, s, z, **_: np.subtract(z, 1, out=z) + x,
         lambda x, s, z, **k: x + len(k), _raising(RuntimeError), _raising(SystemExit), _raising(Unsupported),
         lambda x, s, z, **_: _flushing(x),
+        lambda x, s, z: x * s, lambda x, s, z, *, qmin, qmax, block_size: x * s, _beside,
+        lambda x, s, z, *, dtype=None, **_: x * s + (dtype is None) + 2 * isinstance(dtype, torch.dtype),
         lambda x, s, z, **_: torch.ones(x.shape), lambda x, s, z, **_: torch.ones(x.shape, device="meta"),
     ]  # fmt: skip
     for function, array, operation, layout in product(
@@ -188,6 +199,13 @@ def _calls() -> Iterator[Row]:
             s = np.asarray(0.5, np.float32) if blocks is None else np.float32([[0.5], [0.25]])
             case = Case(c, values, s, np.zeros(s.shape, np.int32))
             yield Row("call", _called, {"tried": of(function, array=array), "case": case})
+
+    scaled = backend("none", "pytorch-quantization")
+    counted = replace(scaled, operations=dict.fromkeys(scaled.operations, lambda *given, **_: given[0] + len(given)))
+    for operation in scaled.operations:  # one parameter
+        c = Configuration(operation, "float32", Grid(-127, 127), x.shape, "tensor", None, "contiguous")
+        case = Case(c, x, np.asarray(0.5, np.float32), np.zeros((), np.int32))
+        yield Row("call", _called, {"tried": counted, "case": case})
 
 
 def _called(tried: Backend, case: Case) -> tuple[Any, ...]:
@@ -221,6 +239,7 @@ class _Steps(Behaviour):
 
 
 def _added(b: _Steps, x: int, steps: str) -> int:
+    assert b.choices()
     return x + sum(int(getattr(b, step)) for step in steps)
 
 
@@ -234,8 +253,15 @@ def _points() -> Iterator[Row]:
     kinds += [_Steps("2", "10", "100", "1000"), _Steps("1", "10", "100", e="1"), _Steps(a="1", e="1")]
     for point, asked in product(kinds, (steps, ("abcde",), ("ae", "ae"), ("d", "a"), ())):
         yield Row("point", _pointed, {"formula": _ADDED, "point": point, "steps": asked})
+    yield from (Row("recording", _recorded, {"steps": s}) for s in steps)
     yield Row("no point", _pointed, {"formula": _ADDED, "point": _Steps(), "steps": ("a",), "off": 7})
     yield Row("no choice", _pointed, {"formula": replace(_ADDED, behaviour=None), "point": _Steps(), "steps": ("a",)})
+
+
+def _recorded(steps: str) -> list[str]:
+    read: dict[str, Any] = {}
+    _added(points.recording(_Steps(), read), 3, steps)
+    return sorted(read)
 
 
 def _pointed(formula: Formula, point: _Steps, steps: tuple[str, ...], off: int = 0) -> str:

@@ -14,7 +14,6 @@ from halfeven.conformance.backends.protocol import Backend
 from halfeven.conformance.bits import step
 from halfeven.conformance.configuration import code_dtype
 from halfeven.reference import Grid
-from halfeven.reference import model as evaluation
 from halfeven.reference.blocks import per_element
 from halfeven.reference.profile import Profile
 from halfeven.reference.systems import PROFILES
@@ -58,7 +57,7 @@ def backend(name: str, profile: str, dtypes: tuple[str, ...] = ("float32",)) -> 
     mutant = Mutant() if name == "none" else MUTANTS[name]
     p = PROFILES[profile]
     operations = {
-        o: _operation(p, mutant if not mutant.only or o in mutant.only else Mutant(), o, stale={}) for o in p.numpy
+        o: _operation(p, mutant if not mutant.only or o in mutant.only else Mutant(), o, stale={}) for o in p.operations
     }
     granularities = ("tensor", "channel", "token", "group", "block")
     return Backend(name, profile, operations, granularities, dtypes, array="numpy")  # type: ignore[arg-type]
@@ -68,23 +67,21 @@ def _operation(profile: Profile, mutant: Mutant, operation: str, stale: dict[Any
     changed = dict(mutant.model)
     if "sign" in changed:
         changed["sign"] = "q+o" if profile.model.sign == "q-z" else "q-z"
-    model = replace(profile.model, **changed)  # type: ignore[arg-type]
+    computed = replace(profile, model=replace(profile.model, **changed))  # type: ignore[arg-type]
 
-    def parameters(shape: tuple[int, ...], scale: Array, zero: Array | None, blocks: Any, grid: Grid) -> list[Array]:
+    def parameters(shape: tuple[int, ...], scale: Array, zero: Array | None, blocks: Any) -> list[Array]:
         zeros = np.zeros(scale.shape, np.int32) if zero is None else mutant.zero(zero)
-        given = [profile.model_scale(mutant.scale(scale), grid), zeros]
-        return [np.broadcast_to(mutant.blocks(a, shape, blocks), shape) for a in given]
+        return [np.broadcast_to(mutant.blocks(a, shape, blocks), shape) for a in (mutant.scale(scale), zeros)]
 
     def quantize(
         x: Array, scale: Array, zero: Array | None = None, *, qmin: int, qmax: int, block_size: Any = None
     ) -> Array:
         grid = mutant.grid(Grid(qmin, qmax))
-        s, z = parameters(x.shape, scale, zero, block_size, grid)
+        s, z = parameters(x.shape, scale, zero, block_size)
         if operation == "fake_quantize":
-            return finish(x, evaluation.fake_quantize(model, x, s, z, grid))
-        codes = evaluation.quantize(model, x, s, z, grid)
-        stored = x.dtype if profile.codes == "input" else code_dtype(Grid(qmin, qmax))
-        return finish(x, codes.astype(stored) if profile.codes == "input" else _integers(codes, stored))
+            return finish(x, computed.fake_quantize(x, s, z, grid))
+        codes = computed.quantize(x, s, z, grid)
+        return finish(x, codes if profile.codes == "input" else _integers(codes, code_dtype(Grid(qmin, qmax))))
 
     def dequantize(
         q: Array,
@@ -96,8 +93,8 @@ def _operation(profile: Profile, mutant: Mutant, operation: str, stale: dict[Any
         dtype: np.dtype[Any],
         block_size: Any = None,
     ) -> Array:
-        s, z = parameters(q.shape, scale, zero, block_size, Grid(qmin, qmax))
-        return finish(q, evaluation.dequantize(model, q, s, z, dtype))
+        s, z = parameters(q.shape, scale, zero, block_size)
+        return finish(q, computed.dequantize(q, s, z, Grid(qmin, qmax), dtype))
 
     def finish(x: Array, value: Array) -> Array:
         if mutant is MUTANTS["stale-output"]:

@@ -70,9 +70,9 @@ _OTHER_NAME = {b: a for a, b in reversed(_PAIRS)} | dict(_PAIRS)
 #: Calls that stand for their first argument, or for what their method belongs to, when they are taken away.
 _TAKEN_AWAY = {"astype", "reshape", "clip", "abs", "rint", "floor", "ceil", "trunc", "sqrt", "half_even", "ravel"}
 _SILENT = {"annotation", "returns", "decorator_list", "bases", "type_comment"}
-_WORDS = {"msg", "__all__", "DOES"}  # targets whose values are told to people
-#: Keywords that are words, or no behaviour: without its transcriptions a profile is computed by its model, bit for bit.
-_TOLD = {"title", "source", "equation", "basis", "numpy", "name", "strict", "copy", "transcriptions"}
+_WORDS = {"msg", "__all__", "DOES", "_SOURCE"}  # targets whose values are told to people
+#: Keywords that are words, or no behaviour.
+_TOLD = {"title", "source", "equation", "basis", "name", "strict", "copy"}
 _WORD = re.compile(r"[A-Za-z0-9_.@+-]+")
 _SHOWN = 100
 
@@ -96,9 +96,15 @@ class Mutant:
     place: int
 
     @property
+    def home(self) -> str:
+        """Its module and function, as the ledger has them: ``onnx.linear.quantize_linear``; no line."""
+        module = self.module.removeprefix("halfeven.").removeprefix("reference.").removeprefix("systems.")
+        return f"{module}.{self.owner}"
+
+    @property
     def key(self) -> tuple[str, str]:
-        """What the ledger calls it: no line and no file, so that it stays when code moves."""
-        return self.owner, self.change
+        """What the ledger calls it."""
+        return self.home, self.change
 
 
 def mutants(module: str, source: str) -> list[Mutant]:

@@ -41,7 +41,7 @@ LEDGER = read(PATH.read_text(encoding="utf-8"))
 
 def reason(mutant: Mutant, ledger: Mapping[Key, str]) -> str | None:
     """Why a mutant survives; ``*`` stands for every mutant of a function that no call runs."""
-    return ledger.get(mutant.key, ledger.get((mutant.owner, EVERY)))
+    return ledger.get(mutant.key, ledger.get((mutant.home, EVERY)))
 
 
 def is_new(mutant: Mutant, verdict: Verdict, ledger: Mapping[Key, str]) -> bool:
@@ -50,8 +50,8 @@ def is_new(mutant: Mutant, verdict: Verdict, ledger: Mapping[Key, str]) -> bool:
 
 
 def gone(verdicts: Iterable[tuple[Mutant, Verdict]], ledger: Mapping[Key, str]) -> set[Key]:
-    """The rows whose mutants are all seen now; functions of one name in two modules share their rows."""
+    """The rows whose mutants are all seen now."""
     verdicts = list(verdicts)
-    asked = {key for m, _ in verdicts for key in (m.key, (m.owner, EVERY))} & ledger.keys()
+    asked = {key for m, _ in verdicts for key in (m.key, (m.home, EVERY))} & ledger.keys()
     left = {m.key for m, verdict in verdicts if verdict in {"survives", "not run"}}
-    return asked - left - {(m.owner, EVERY) for m, verdict in verdicts if verdict == "not run"}
+    return asked - left - {(m.home, EVERY) for m, verdict in verdicts if verdict == "not run"}

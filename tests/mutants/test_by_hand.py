@@ -15,7 +15,7 @@ from halfeven.reference import Grid
 from halfeven.reference.systems import PROFILES
 from mutants.by_hand import MUTANTS, backend
 
-DOCUMENTED = [name for name, p in PROFILES.items() if "@" not in name and p.numpy]
+DOCUMENTED = [name for name, p in PROFILES.items() if "@" not in name and p.operations]
 _TRIED = {Grid(-128, 127), Grid(0, 255), Grid(-127, 127)}
 
 # What the issue of this suite names, and where the profiles at hand can show it.

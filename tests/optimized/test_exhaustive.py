@@ -24,9 +24,10 @@ import torch
 
 from halfeven import optimized
 from halfeven.optimized import affine
-from halfeven.reference import Grid, exact, model
-from halfeven.reference.exact import FORMATS
+from halfeven.reference import Grid, model
 from halfeven.reference.systems import PROFILES
+from oracles import exact
+from oracles.exact import FORMATS
 
 Array = npt.NDArray[Any]
 Quantize = Callable[[torch.Tensor, float, int, Grid], torch.Tensor]

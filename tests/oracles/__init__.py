@@ -6,9 +6,9 @@ A derivation takes the arguments of its formula and returns what the formula mus
 import importlib
 import pkgutil
 
-from oracles.registry import DERIVATIONS, OPERATIONS, derives, derives_operation
+from oracles.registry import DERIVATIONS, derives
 
 for _module in sorted(m.name for m in pkgutil.iter_modules(__path__) if m.name not in {"registry", "soft"}):
     importlib.import_module(f"{__name__}.{_module}")
 
-__all__ = ["DERIVATIONS", "OPERATIONS", "derives", "derives_operation"]
+__all__ = ["DERIVATIONS", "derives"]

@@ -1,13 +1,15 @@
 """AIMET's affine functions element by element: exact fractions, rounded where the library's dtype rounds."""
 
 from collections.abc import Sequence
+from fractions import Fraction
 from itertools import product
+from math import ceil, floor
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from halfeven.reference.exact import Format
+from oracles.exact import Format
 from oracles.registry import derives
 from oracles.soft import DTYPES, Soft, array, form, soft, softs
 
@@ -187,6 +189,7 @@ def dequantize(tensor: Array, scale: Array, offset: Array, block_size: Any = Non
 def quantize_2_42(signed: Any = None, **given: Any) -> Array:
     """The document's function, for the calls that the library's overloads take."""
     _overload(signed=signed, **given)
+    given = _in_ends(**given)
     return quantize(signed=signed is True, **given)
 
 
@@ -194,6 +197,7 @@ def quantize_2_42(signed: Any = None, **given: Any) -> Array:
 def quantize_dequantize_2_42(signed: Any = None, **given: Any) -> Array:
     """The document's function, for the calls that the library's overloads take; float64 loses bits twice."""
     _overload(signed=signed, **given)
+    given = _in_ends(**given)
     tensor: Array = given.pop("tensor")
     found = quantize_dequantize(tensor, signed=signed is True, **given)
     bitwidth, num_steps, qmin, qmax = (given.get(n) for n in ("bitwidth", "num_steps", "qmin", "qmax"))
@@ -229,6 +233,14 @@ def _overload(signed: Any = None, bitwidth: Any = None, num_steps: Any = None, q
         case ["bitwidth", *_] if type(bitwidth) is float and signed is not True:
             msg = f"bitwidth={bitwidth} is not accepted: give an int"
             raise AttributeError(msg)
+
+
+def _in_ends(bitwidth: Any = None, **given: Any) -> dict[str, Any]:
+    """The arguments with the ends of the grid for a bitwidth that is no integer."""
+    if type(bitwidth) is not float:
+        return {**given, "bitwidth": bitwidth}
+    steps = Fraction(2.0**bitwidth) - 1
+    return {**given, "qmin": -ceil(steps / 2), "qmax": floor(steps / 2)}
 
 
 def _parameters(scale: Array, offset: Array, t: str) -> tuple[list[Soft], list[Soft]]:

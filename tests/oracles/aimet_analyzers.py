@@ -4,13 +4,13 @@ from fractions import Fraction
 from itertools import product
 from math import prod
 
-from halfeven.reference.exact import FORMATS
 from oracles.aimet_encodings import (
     at_least,
     bitwidth_grid,
     least_scale,
     scale_and_offset,
 )
+from oracles.exact import FORMATS
 from oracles.registry import derives
 from oracles.soft import DTYPES, Array, Soft, array, soft, softs
 
@@ -39,7 +39,12 @@ def members(x: Array, shape: tuple[int, ...], block_size: Blocks, *, strict: boo
         sizes.append(size)
     fits = all(s * c == n for s, c, n in zip(sizes, shape, x.shape[lead:], strict=True))
     walked = x.shape
-    if not fits and not strict and x.size % prod(s * c for s, c in zip(sizes, shape, strict=True)) == 0:
+    if (
+        not fits
+        and not strict
+        and 0 not in shape
+        and x.size % prod(s * c for s, c in zip(sizes, shape, strict=True)) == 0
+    ):
         # Memory order, as if the last dimensions were those that the blocks make.
         inner = tuple(s * c for s, c in zip(sizes, shape, strict=True))
         walked, lead, fits = (x.size // prod(inner), *inner), 1, True

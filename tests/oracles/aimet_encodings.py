@@ -3,7 +3,7 @@
 from fractions import Fraction
 from math import isnan
 
-from halfeven.reference.exact import FORMATS, round_integer, round_to
+from oracles.exact import FORMATS, round_integer, round_to
 from oracles.registry import derives
 from oracles.soft import Array, Soft, array, soft, softs
 

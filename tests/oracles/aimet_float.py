@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from halfeven.reference.exact import Format
 from oracles.aimet_affine import owners
 from oracles.codes import nearest, values
+from oracles.exact import Format
 from oracles.registry import derives
 from oracles.soft import DTYPES, Soft, array, form, soft, softs
 

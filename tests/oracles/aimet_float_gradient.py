@@ -6,8 +6,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from halfeven.reference.exact import Format
 from oracles.aimet_float import quantize_dequantize
+from oracles.exact import Format
 from oracles.registry import derives
 from oracles.soft import Soft, array, form, softs
 
@@ -24,10 +24,15 @@ _LARGEST = {
 }
 
 
+def _wide(dtype: Any) -> Format:
+    """The format that a number of ``dtype`` and a float32 scale are computed in."""
+    return form(dtype if dtype == np.float64 else np.dtype(np.float32))
+
+
 def _kept(tensor: Array, scale: Array, dtype: str) -> list[bool]:
     """Whether the quotient, rounded to the tensor's dtype, is at most the format's largest number."""
-    scales = softs(np.broadcast_to(scale, tensor.shape))
-    quotients = [x / s.to(form(tensor.dtype)) for x, s in zip(softs(tensor), scales, strict=True)]
+    scales, own, wide = softs(np.broadcast_to(scale, tensor.shape)), form(tensor.dtype), _wide(tensor.dtype)
+    quotients = [(x.to(wide) / s.to(wide)).to(own) for x, s in zip(softs(tensor), scales, strict=True)]
     return [not y.nan and abs(y.value) != float("inf") and abs(Fraction(y.value)) <= _LARGEST[dtype] for y in quotients]
 
 
@@ -47,7 +52,7 @@ def float_gradient_2_42(tensor: Array, scale: Array, gradient: Array, dtype: str
     found = []
     scales = softs(np.broadcast_to(scale, tensor.shape))
     for g, s, kept in zip(softs(gradient), scales, _kept(tensor, scale, dtype), strict=True):
-        own = s.to(form(gradient.dtype))
-        product = g * own if kept else Soft(0.0, own.form)
-        found.append(Soft(product.to(narrow).value, own.form) / own)
+        own, wide = form(gradient.dtype), _wide(gradient.dtype)
+        product = (g.to(wide) * s.to(wide)).to(own) if kept else Soft(0.0, own)
+        found.append((Soft(product.to(narrow).value, wide) / s.to(wide)).to(own))
     return array(found, gradient.shape, gradient.dtype)

@@ -6,9 +6,9 @@ from itertools import accumulate, product
 from math import ceil, inf, isfinite, prod
 from typing import NamedTuple
 
-from halfeven.reference.exact import FORMATS, round_integer, round_to
 from oracles.aimet_analyzers import members
 from oracles.aimet_encodings import between, least_scale
+from oracles.exact import FORMATS, round_integer, round_to
 from oracles.registry import derives
 from oracles.soft import DTYPES, Array, Soft, array, soft, softs
 

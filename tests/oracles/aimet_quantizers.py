@@ -6,9 +6,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from halfeven.reference.exact import FORMATS
 from oracles.aimet_affine import dequantize, quantize, quantize_dequantize
 from oracles.aimet_encodings import between, scale_and_offset
+from oracles.exact import FORMATS
 from oracles.registry import derives
 from oracles.soft import array, form, soft, softs
 
@@ -46,7 +46,7 @@ def forward_2_42(
     symmetric: bool,
     mode: str = "trained",
 ) -> dict[str, Array]:
-    """Where not trained, each element times the reciprocal, all in float32."""
+    """Where not trained, each element times the reciprocal in float32, in float64 if it is; the reals in float32."""
     scale, offset = scale_and_offset(min, max, qmin, qmax, symmetric)
     found = forward(tensor, min, max, qmin, qmax, symmetric, mode)
     own = form(tensor.dtype)
@@ -55,10 +55,11 @@ def forward_2_42(
     if mode == "trained":
         return found
     single, values = FORMATS["float32"], []
+    wide = FORMATS["float64"] if tensor.dtype == np.float64 else single
     lowest, highest = soft(float(qmin), "float32"), soft(float(qmax), "float32")
     spread = (np.broadcast_to(p, tensor.shape) for p in (scale, offset))
     for x, s, o in zip(softs(tensor), *map(softs, spread), strict=True):
-        code = (x.to(single) * (soft(1.0, "float32") / s)).rint() - o
+        code = (x.to(wide) * (soft(1.0, "float32") / s).to(wide)).rint().to(single) - o
         held = lowest if isnan(code.value) else between(code, lowest, highest)
         values.append(((held + o) * s).to(own))
     found["values"] = array(values, tensor.shape, tensor.dtype)

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from halfeven.reference.exact import FORMATS, multiply, round_to, round_value
+from oracles.exact import FORMATS, multiply, round_to, round_value
 from oracles.registry import derives
 from oracles.soft import DTYPES, Array, Soft, form, soft, softs
 

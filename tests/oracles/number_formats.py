@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from halfeven.reference.exact import FORMATS, round_to, round_value
 from oracles.codes import nearest, values
+from oracles.exact import FORMATS, round_to, round_value
 from oracles.registry import derives
 from oracles.soft import DTYPES, Array, array
 

@@ -9,8 +9,8 @@ import ml_dtypes
 import numpy as np
 import numpy.typing as npt
 
-from halfeven.reference.exact import round_integer
 from oracles.codes import nearest, values
+from oracles.exact import round_integer
 from oracles.registry import derives
 from oracles.soft import Soft, array, soft
 

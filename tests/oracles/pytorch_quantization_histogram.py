@@ -11,7 +11,7 @@ from math import inf, isfinite, isnan, nan
 from operator import add, mul, sub, truediv
 from typing import Any
 
-from halfeven.reference import exact
+from oracles import exact
 from oracles.pytorch_quantization_e4m3 import scaled_strict
 from oracles.pytorch_quantization_tensor_quant import (
     fake_modelopt,

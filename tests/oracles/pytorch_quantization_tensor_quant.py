@@ -4,12 +4,11 @@ from collections.abc import Callable, Iterator
 from fractions import Fraction
 from math import copysign, isfinite, isnan
 from operator import mul, truediv
-from typing import Any
 
 import numpy as np
 
-from halfeven.reference import exact
-from oracles.registry import derives, derives_operation
+from oracles import exact
+from oracles.registry import derives
 from oracles.soft import DTYPES, Array, Soft, array, soft
 
 __all__ = [
@@ -253,30 +252,6 @@ def fake_cuda(
         code = _code(operate(mul, float(inputs[index]), scale, "float32"), bottom, top)
         reals.append(0.0 if a < TINY else operate(truediv, code, scale, "float32"))
     return pack(reals, inputs.shape, inputs.dtype.name)
-
-
-@derives_operation("pytorch-quantization", "quantize")
-def quantize(x: Array, amax: Array, _zero: Array, grid: Any, block_size: tuple[int, ...] | None = None) -> Array:
-    """The engine's operation: the entry of amax by the element's block, the code on any grid."""
-    return pack([q for q, _ in _on_grid(x, amax, grid, block_size)], x.shape, x.dtype.name)
-
-
-@derives_operation("pytorch-quantization", "fake_quantize")
-def fake_quantize(x: Array, amax: Array, _zero: Array, grid: Any, block_size: tuple[int, ...] | None = None) -> Array:
-    """The engine's operation: code over scale, both rounded to the dtype of ``x`` first."""
-    kind = x.dtype.name
-    pairs = _on_grid(x, amax, grid, block_size)
-    reals = [operate(truediv, soft(q, kind).value, soft(s, kind).value, kind) for q, s in pairs]
-    return pack(reals, x.shape, kind)
-
-
-def _on_grid(x: Array, amax: Array, grid: Any, block_size: tuple[int, ...] | None) -> Iterator[tuple[float, float]]:
-    for index in np.ndindex(*x.shape):
-        at = () if block_size is None else tuple(j // b for j, b in zip(index, block_size, strict=True))
-        a = soft(float(amax[at]) if amax.ndim else float(amax), "float32").value
-        scale = operate(truediv, float(grid.qmax), a, "float32")
-        factor, back = (0.0, 1.0) if a <= TINY else (scale, scale)
-        yield _code(operate(mul, float(x[index]), factor, "float32"), float(grid.qmin), float(grid.qmax)), back
 
 
 def pack(numbers: list[float], shape: tuple[int, ...], dtype: str) -> Array:

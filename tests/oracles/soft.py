@@ -10,8 +10,8 @@ import ml_dtypes
 import numpy as np
 import numpy.typing as npt
 
-from halfeven.reference import exact
-from halfeven.reference.exact import FORMATS, Format
+from oracles import exact
+from oracles.exact import FORMATS, Format
 
 Array = npt.NDArray[Any]
 

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from halfeven.reference.exact import round_integer
+from oracles.exact import round_integer
 from oracles.registry import derives
 from oracles.soft import Soft, array, form, soft, softs
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from halfeven.reference.exact import FORMATS, fused_multiply_add, round_integer, round_to
+from oracles.exact import FORMATS, fused_multiply_add, round_integer, round_to
 from oracles.registry import derives
 from oracles.soft import DTYPES, Soft, array, soft, softs
 

@@ -9,7 +9,7 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 
-from halfeven.reference.exact import FORMATS
+from oracles.exact import FORMATS
 from oracles.registry import derives
 from oracles.soft import Array, Soft, soft
 
@@ -154,21 +154,23 @@ def _reduction(block_size: tuple[int, ...], input_size: tuple[int, ...]) -> tupl
 def _block_size(
     input_shape: tuple[int, ...],
     granularity: str,
-    axis: int = 0,
+    axis: int | None = None,
     dim: int = -1,
-    group_size: int = 1,
+    group_size: int | None = None,
     block_size: tuple[int, ...] = (),
 ) -> tuple[int, ...]:
     """Each entry by itself: whole, one, or what is given."""
     rank = len(input_shape)
     if granularity not in ("PerTensor", "PerAxis", "PerToken", "PerRow", "PerGroup", "PerBlock"):
         raise ValueError(granularity)
+    if (granularity, axis) == ("PerAxis", None) or (granularity, group_size) == ("PerGroup", None):
+        raise TypeError(granularity)
     given = (1,) * (rank - len(block_size)) + block_size
     found = []
     for d, n in enumerate(input_shape):
         entry = {
             "PerTensor": n,
-            "PerAxis": 1 if d in (axis, axis + rank) else n,
+            "PerAxis": 1 if axis is not None and d == axis % rank else n,
             "PerToken": n if d == rank - 1 else 1,
             "PerRow": n if d in (dim, dim + rank) else 1,
             "PerGroup": group_size if d == rank - 1 else 1,

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from halfeven.reference.exact import FORMATS, Format, round_to
+from oracles.exact import FORMATS, Format, round_to
 from oracles.registry import derives
 from oracles.soft import Array, Soft, soft, softs
 from oracles.torchao_blocks import (

@@ -10,8 +10,8 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 
-from halfeven.reference.exact import FORMATS, Format, round_integer, round_to
 from oracles.codes import nearest, values
+from oracles.exact import FORMATS, Format, round_integer, round_to
 from oracles.registry import derives
 from oracles.soft import DTYPES, Array, Soft, array, form, soft, softs
 
@@ -163,7 +163,7 @@ def _scales(scale: Array, shape: tuple[int, ...]) -> Iterator[Soft]:
 def _spread(tensor: Array, scale: Array) -> tuple[Array, Array]:
     """Both in their common shape, where the ranks differ and the leading dimensions agree."""
     agree = all(k in {1, n} for k, n in zip(scale.shape, tensor.shape, strict=False))
-    if scale.size == 1 or scale.ndim == tensor.ndim or not agree:
+    if scale.ndim == tensor.ndim or not agree:
         return tensor, scale
     rank = max(tensor.ndim, scale.ndim)
     ones = [(1,) * (rank - a.ndim) + a.shape for a in (tensor, scale)]

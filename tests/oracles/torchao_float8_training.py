@@ -6,7 +6,7 @@ from math import floor, isinf
 import ml_dtypes
 import numpy as np
 
-from halfeven.reference.exact import FORMATS, round_to
+from oracles.exact import FORMATS, round_to
 from oracles.registry import derives
 from oracles.soft import DTYPES, Array, Soft, array, form, soft, softs
 from oracles.torchao_float8 import float8_code, float8_number, logarithm, power_below
@@ -60,13 +60,11 @@ def _tensor_to_scale(
     if scaling_granularity != "TENSORWISE" and axiswise_dim is None:
         msg = "axiswise_dim=None is not accepted"
         raise AssertionError(msg)
-    shape = hp_tensor.shape
-    if scaling_granularity != "TENSORWISE" and axiswise_dim not in range(-len(shape), len(shape)):
+    shape, rank = hp_tensor.shape, max(hp_tensor.ndim, 1)
+    if scaling_granularity != "TENSORWISE" and axiswise_dim not in range(-rank, rank):
         msg = f"axiswise_dim={axiswise_dim} is not accepted for the shape {shape}"
         raise IndexError(msg)
-    kept = (
-        () if axiswise_dim is None else tuple(1 if i == axiswise_dim % len(shape) else n for i, n in enumerate(shape))
-    )
+    kept = () if axiswise_dim is None else tuple(1 if i == axiswise_dim % rank else n for i, n in enumerate(shape))
     largest: dict[tuple[int, ...], Soft] = {}
     for index in np.ndindex(*shape):
         x = abs(softs(hp_tensor[index])[0])

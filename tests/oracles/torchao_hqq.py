@@ -3,7 +3,7 @@
 from fractions import Fraction
 from math import nan
 
-from halfeven.reference.exact import FORMATS
+from oracles.exact import FORMATS
 from oracles.registry import derives
 from oracles.soft import Array, Soft, soft, softs
 from oracles.torchao_blocks import as_integer, clamped, pack

@@ -7,8 +7,8 @@ from math import ceil, copysign, isinf, isnan, ldexp, nan, prod
 import ml_dtypes
 import numpy as np
 
-from halfeven.reference.exact import FORMATS, Format, round_to
 from oracles.codes import nearest, values
+from oracles.exact import FORMATS, Format, round_to
 from oracles.registry import derives
 from oracles.soft import DTYPES, Array, Soft, array, form, soft
 from oracles.torchao_float8 import logarithm, power_below

@@ -6,8 +6,8 @@ from math import copysign, isinf, nan, prod
 import ml_dtypes
 import numpy as np
 
-from halfeven.reference.exact import FORMATS
 from oracles.codes import values
+from oracles.exact import FORMATS
 from oracles.registry import derives
 from oracles.soft import DTYPES, Array, Soft, array, form, soft, softs
 from oracles.torchao_float8 import float8_code

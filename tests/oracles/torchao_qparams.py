@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from halfeven.reference.exact import FORMATS
+from oracles.exact import FORMATS
 from oracles.registry import derives
 from oracles.soft import Array, Soft, soft, softs
 from oracles.torchao_blocks import (
@@ -163,7 +163,7 @@ def _extremes(x: Array, block_size: tuple[int, ...], *, keepdim: bool) -> tuple[
     if keepdim:
         shape = tuple(n // b for n, b in zip(x.shape, block_size, strict=True))
         counts = [n for n in shape if n != -1]
-        if len(shape) - len(counts) > 1 or any(n < 0 for n in counts):
+        if len(shape) - len(counts) > 1 or any(n < 0 for n in counts) or (-1 in shape and not prod(counts)):
             raise RuntimeError(block_size)
         shape = tuple(len(groups) // prod(counts) if n == -1 else n for n in shape)
         if prod(shape) != len(groups):

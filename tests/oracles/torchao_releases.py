@@ -8,7 +8,7 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 
-from halfeven.reference.exact import FORMATS
+from oracles.exact import FORMATS
 from oracles.registry import DERIVATIONS, derives
 from oracles.soft import Array, Soft, form, soft, softs
 from oracles.torchao_blocks import each, float8_max, members, pack
@@ -146,7 +146,7 @@ def _floatx_0_11(
     name = scale_dtype or x.dtype.name
     scales = [s.to(FORMATS[name]) for s in scales]
     pairs = zip(x.shape, block_size, strict=True)
-    shape = tuple(n if b == 1 else n // b for n, b in pairs if b == 1 or b != n)
+    shape = tuple(n if b == 1 else n // b for n, b in pairs if b == 1 or b != n) if prod(block_size) > 1 else ()
     data = _by_product(x, each(scales, x.shape, block_size), target_dtype)
     return {"data": data, "scale": pack([s.value for s in scales], shape, name)}
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from halfeven.conformance.systems import call_sets
-from halfeven.conformance.systems.aimet.affine.calls import CALIBRATED, EXAMPLE, UNIT_RANGE
+from halfeven.conformance.systems.aimet.affine import CALIBRATED, EXAMPLE, UNIT_RANGE
 from halfeven.reference import FORMULAS
 
 CALLS = call_sets()

@@ -2,7 +2,7 @@
 
 For each parameter set and each code k the smallest float32 whose code is at least k is found backwards from the tie
 k - 1/2, one rounding at a time, by exact comparison with the midpoint between two neighbouring floats. Thresholds share
-nothing with transcription and evaluation model but the names of the model's choices, and the scalar oracle judges them.
+nothing with the evaluation model but the names of the model's choices, and the scalar oracle judges them.
 """
 
 from fractions import Fraction
@@ -12,11 +12,11 @@ from typing import NamedTuple
 import numpy as np
 import pytest
 
-from halfeven.reference import Grid, exact
-from halfeven.reference import model as evaluation
+from halfeven.reference import Grid
 from halfeven.reference.model import EvaluationModel
 from halfeven.reference.profile import Profile
 from halfeven.reference.systems import PROFILES
+from oracles import exact
 
 F32 = exact.FORMATS["float32"]
 # Parameter sets per grid: all of 1 to 6 bits, most at 4; some with ends of their own; 8 bits.
@@ -116,29 +116,23 @@ def expected_and_x(sets: Sets) -> tuple[np.ndarray, np.ndarray]:
 
 
 def compare(profile: Profile, sets: Sets) -> tuple[int, int]:
-    """Both other derivations against the thresholds; the points and the comparisons made."""
+    """The profile against the thresholds; the points and the comparisons made."""
     codes, x = expected_and_x(sets)
     assert len(np.unique(codes)) == sets.grid.num_steps + 1
     zero = (-sets.zero).astype(np.float32) if profile.model.sign == "q+o" else sets.zero
     scale, zero = sets.scale[:, None], zero[:, None]
-    own = profile.model_scale(scale, sets.grid)
     answers = {}
     if "quantize" in profile.operations:
-        answers["model quantize"] = evaluation.quantize(profile.model, x, own, zero, sets.grid)
-        if profile.transcriptions:
-            answers["transcription quantize"] = profile.quantize(x, scale, zero, sets.grid)
+        answers["quantize"] = profile.quantize(x, scale, zero, sets.grid)
     if "fake_quantize" in profile.operations:
-        answers["model fake_quantize"] = evaluation.fake_quantize(profile.model, x, own, zero, sets.grid)
-        if profile.transcriptions:
-            answers["transcription fake_quantize"] = profile.fake_quantize(x, scale, zero, sets.grid)
+        answers["fake_quantize"] = profile.fake_quantize(x, scale, zero, sets.grid)
     if "dequantize" in profile.operations:
         every = np.broadcast_to(np.arange(sets.grid.qmin, sets.grid.qmax + 1), sets.reals.shape)
         dtype = np.dtype(np.float32)
-        assert (evaluation.dequantize(profile.model, every, own, zero, dtype) == sets.reals).all()
         assert (profile.dequantize(every, scale, zero, sets.grid, dtype) == sets.reals).all()
     on_grid = np.take_along_axis(sets.reals, codes - sets.grid.qmin, axis=1)
     for name, answer in answers.items():
-        right = on_grid if name.endswith("fake_quantize") else codes
+        right = on_grid if name == "fake_quantize" else codes
         row, column = np.unravel_index(int(np.argmin(answer == right)), x.shape)
         assert (answer == right).all(), (
             f"{profile.name}, {name}, {sets.grid}, x={float(x[row, column]).hex()}, "
@@ -150,18 +144,19 @@ def compare(profile: Profile, sets: Sets) -> tuple[int, int]:
 
 # A version of functions alone computes the operations as its document says.
 OF_THEIR_OWN = [
-    p for p in PROFILES.values() if p.numpy and ("@" not in p.name or p.model != PROFILES[p.name.split("@")[0]].model)
+    p
+    for p in PROFILES.values()
+    if p.operations and ("@" not in p.name or p.model != PROFILES[p.name.split("@")[0]].model)
 ]
 
 
 @pytest.mark.parametrize("profile", OF_THEIR_OWN, ids=lambda p: p.name)
 def test_every_code_boundary_and_three_ulps_about_it(profile: Profile) -> None:
-    """Documented profiles on all sets, measured ones (their models alone) on a fifth; signs of zeros are not seen."""
-    share = 1 if profile.transcriptions else 5
+    """Documented profiles on all sets, measured ones on a fifth; signs of zeros are not seen."""
+    share = 5 if "@" in profile.name else 1
     all_sets = derived(arithmetic(profile.model), share)
     points, comparisons = map(sum, zip(*(compare(profile, sets) for sets in all_sets), strict=True))
-    derivations = 2 if profile.transcriptions else 1
-    assert comparisons == points * derivations * len({"quantize", "fake_quantize"} & set(profile.operations))
+    assert comparisons == points * len({"quantize", "fake_quantize"} & set(profile.operations))
     assert sum(len(sets.scale) for sets in all_sets) >= 2000 // share
     assert points >= 700_000 // share
 
@@ -170,7 +165,7 @@ def test_every_code_boundary_and_three_ulps_about_it(profile: Profile) -> None:
 def test_the_scalar_oracle_finds_the_same_thresholds(profile: Profile) -> None:
     """The code at a threshold is k, that of the float below is k - 1, in the oracle's own arithmetic."""
     wide = Grid(-1000, 1000)
-    share = 1 if profile.transcriptions else 5
+    share = 5 if "@" in profile.name else 1
     rng = np.random.default_rng(2)
     for sets in derived(arithmetic(profile.model), share):
         for row in rng.integers(0, len(sets.scale), 3):

@@ -1,4 +1,4 @@
-"""The oracle itself, against the machine's float64 and ml_dtypes' casts, which share nothing with it."""
+"""Exact quotients; and the oracle itself, against the machine's float64 and ml_dtypes' casts."""
 
 from fractions import Fraction
 from math import inf, nan
@@ -7,7 +7,8 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from halfeven.reference import Grid, exact
+from halfeven.reference.exact import distance_to_tie, quotient
+from oracles import exact
 
 F32, F64 = exact.FORMATS["float32"], exact.FORMATS["float64"]
 
@@ -54,30 +55,12 @@ def test_float64_operations_are_the_machine_s() -> None:
 
 
 def test_quotient_and_distance_to_the_nearest_tie() -> None:
-    assert exact.quotient(0.25, float(np.float32(0.1))) == Fraction(0.25) / Fraction(float(np.float32(0.1)))
-    assert exact.distance_to_tie(5, 2) == 0
-    assert exact.distance_to_tie(-5, 2) == 0
-    assert exact.distance_to_tie(Fraction(11, 4), 1) == Fraction(1, 4)
-    assert exact.distance_to_tie(Fraction(9, 4), 1) == Fraction(-1, 4)
-    assert exact.distance_to_tie(3, 1) == Fraction(1, 2)  # of two the lower, 2.5
-    assert 0 < exact.distance_to_tie(float(np.nextafter(2.5, 3)), 1) < Fraction(1, 2**50)
+    assert quotient(0.25, float(np.float32(0.1))) == Fraction(0.25) / Fraction(float(np.float32(0.1)))
+    assert distance_to_tie(5, 2) == 0
+    assert distance_to_tie(-5, 2) == 0
+    assert distance_to_tie(Fraction(11, 4), 1) == Fraction(1, 4)
+    assert distance_to_tie(Fraction(9, 4), 1) == Fraction(-1, 4)
+    assert distance_to_tie(3, 1) == Fraction(1, 2)  # of two the lower, 2.5
+    assert 0 < distance_to_tie(float(np.nextafter(2.5, 3)), 1) < Fraction(1, 2**50)
     with pytest.raises(ZeroDivisionError):
-        exact.quotient(1.0, 0.0)
-
-
-def test_real_and_as_computed_part_near_ties() -> None:
-    """0x1.4cccccp-2 / 0x1.99999ap-4 rounds to the tie 3.25 -> as computed; the real quotient lies beside it."""
-    parted = 0
-    s = np.float32(0.1)
-    for k in range(256):
-        x = np.float32((k + 0.5) * np.float64(s))
-        real = exact.quantize_real(float(x), float(s), 0, Grid(0, 255))
-        parted += real != int(np.clip(np.rint(x / s), 0, 255))
-        assert exact.distance_to_tie(float(x), float(s)) == Fraction(float(x)) / Fraction(float(s)) - k - Fraction(1, 2)
-    assert parted > 20
-
-
-def test_dequantize_real_rounds_once() -> None:
-    s = np.float32(0.1)
-    assert exact.dequantize_real(3, float(s), 0, F32) == float(np.float32(3 * np.float64(s)))
-    assert exact.dequantize_real(2**24 + 1, 1.0, 2**24, F32) == 1.0
+        quotient(1.0, 0.0)

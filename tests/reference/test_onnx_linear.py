@@ -44,10 +44,14 @@ DEQUANTIZED = [
 
 
 @pytest.mark.parametrize(
-    ("formula", "printed"), [("onnx/QuantizeLinear", QUANTIZED), ("onnx/DequantizeLinear", DEQUANTIZED)]
+    ("formula", "check", "printed"),
+    [
+        ("onnx/QuantizeLinear", "examples", QUANTIZED),
+        ("onnx/DequantizeLinear", "dequantized-examples", DEQUANTIZED),
+    ],
 )
-def test_the_examples_come_out_as_printed(formula: str, printed: list[list[float]]) -> None:
-    found = [numbers(FORMULAS[formula].function(**call)) for call in CALLS[formula, "examples"].build()]
+def test_the_examples_come_out_as_printed(formula: str, check: str, printed: list[list[float]]) -> None:
+    found = [numbers(FORMULAS[formula].function(**call)) for call in CALLS[formula, check].build()]
     assert found == printed
 
 

@@ -67,22 +67,18 @@ def test_reference_imports_numpy_and_ml_dtypes_alone() -> None:
     assert "torch" not in loaded
 
 
-@pytest.mark.parametrize("profile", [p for p in PROFILES.values() if p.numpy], ids=lambda p: p.name)
+@pytest.mark.parametrize("profile", [p for p in PROFILES.values() if p.operations], ids=lambda p: p.name)
 def test_a_profile_is_complete(profile: Profile) -> None:
     assert PROFILES[profile.name] is profile
     assert profile.title
     assert profile.source
     assert profile.operations
-    assert set(profile.transcriptions) in (set(), set(profile.operations))
-    assert set(profile.numpy) <= set(OPERATIONS)
+    assert set(profile.operations) <= set(OPERATIONS)
     assert profile.parameters in (("scale", "zero_point"), ("scale", "offset"), ("amax",))
     if "@" in profile.name:
         base, _, version = profile.name.partition("@")
         own = profile.model != PROFILES[base].model
-        assert bool(profile.transcriptions) != own
         assert own or any(f.endswith(f"@{version}") for f in FORMULAS)
-    else:
-        assert profile.transcriptions
 
 
 def test_accepts() -> None:
@@ -176,8 +172,8 @@ def test_equation_rule_finds_what_breaks_it(equation: str, rounds: bool, found: 
     assert unsound(equation, rounds=rounds) == found
 
 
-def test_a_profile_without_transcriptions_evaluates_its_model() -> None:
-    bare = replace(PROFILES["torchao"], transcriptions={}, model=EvaluationModel(rounding="ceil"))
+def test_a_profile_evaluates_its_model() -> None:
+    bare = replace(PROFILES["torchao"], model=EvaluationModel(rounding="ceil"))
     x, s, z = np.array([0.2], F32), np.asarray(1, F32), np.asarray(1)
     assert bare.quantize(x, s, z, Grid(0, 9)).tolist() == [2]
     assert bare.fake_quantize(x, s, z, Grid(0, 9)).tolist() == [1]

@@ -6,8 +6,8 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from halfeven.reference import exact
-from halfeven.reference.rounding import ROUNDINGS, Rounding, cast_once
+from halfeven.reference.rounding import ROUNDINGS, cast_once
+from oracles import exact
 
 FORMATS = {
     "float8_e3m4": ml_dtypes.float8_e3m4,
@@ -18,12 +18,12 @@ FORMATS = {
 }
 
 
-def by_hand(value: Fraction, rule: Rounding) -> int:
+def by_hand(value: Fraction, rule: str) -> int:
     """The nearest integers, and which of two equally near: a third way, by the candidates."""
     return int(on_integers(np.array([value.numerator], object), value.denominator, rule)[0])
 
 
-def on_integers(n: np.ndarray, d: int, rule: Rounding) -> np.ndarray:
+def on_integers(n: np.ndarray, d: int, rule: str) -> np.ndarray:
     """N / d rounded, in integers alone."""
     below, rest = n // d, n % d
     above = below + (rest != 0)
@@ -42,7 +42,7 @@ def on_integers(n: np.ndarray, d: int, rule: Rounding) -> np.ndarray:
 
 @pytest.mark.parametrize("rule", ROUNDINGS)
 @pytest.mark.parametrize("name", FORMATS)
-def test_every_value(rule: Rounding, name: str) -> None:
+def test_every_value(rule: str, name: str) -> None:
     dtype, precision = np.dtype(FORMATS[name]), exact.FORMATS[name].precision
     bits = 8 * dtype.itemsize
     x = np.arange(2**bits, dtype=f"uint{bits}").view(dtype)
@@ -69,7 +69,7 @@ def test_every_value(rule: Rounding, name: str) -> None:
 
 @pytest.mark.parametrize("rule", ROUNDINGS)
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
-def test_values_at_which_adding_a_half_goes_astray(rule: Rounding, dtype: type) -> None:
+def test_values_at_which_adding_a_half_goes_astray(rule: str, dtype: type) -> None:
     below_half = np.nextafter(dtype(0.5), dtype(0))
     odd = dtype(2.0 ** np.finfo(dtype).nmant + 1)  # x + 0.5 is a tie there and rounds to even
     ties = [dtype(k + 0.5) for k in range(-6, 6)]
@@ -82,7 +82,7 @@ def test_values_at_which_adding_a_half_goes_astray(rule: Rounding, dtype: type) 
 
 
 @pytest.mark.parametrize("rule", ROUNDINGS)
-def test_the_oracle_rounds_the_same(rule: Rounding) -> None:
+def test_the_oracle_rounds_the_same(rule: str) -> None:
     for n in range(-60, 61):
         for d in (1, 2, 3, 4, 7, 2**40):
             value = Fraction(n, d)

@@ -2,69 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import numpy.typing as npt
 
-from halfeven.conformance.requirement import Arguments, calls, expected, measured, of
+from halfeven.conformance.requirement import Calls, expected, measured
+from halfeven.reference.blocks import Array
 
 if TYPE_CHECKING:
     from torch import Tensor
 
-__all__ = ["ANSWERS", "REQUIREMENTS"]
-
-REQUIREMENTS = (
-    *of(
-        "aimet/lpbq_scale",
-        measured(
-            "integer-multiples",
-            "A block's scale is an integer from 1 to K times the channel's, the nearest to the block's own, ties "
-            "to the even one; the channel's is the group's largest scale over K = 2^(decompressed_bw - "
-            "bitwidth).",
-            "aimet-torch 2.42: GroupedBlockQuantizeDequantize",
-            calls=("ties",),
-        ),
-        measured(
-            "groups",
-            "The group is so many neighbouring blocks along each dimension; -1 is all of them, and without a "
-            "grouping every block is its own group.",
-            "aimet-torch 2.42: GroupedBlockQuantizeDequantize, parameter block_grouping",
-        ),
-        measured(
-            "smallest",
-            "A block's own scale is the size of its range over the number of steps, swapped ends or not, and at "
-            "least the smallest scale.",
-            "aimet-torch 2.42: GroupedBlockQuantizeDequantize",
-        ),
-        measured(
-            "least-scale",
-            "Of more than 83,886 steps the least scale is a hundredth over the steps, less than float32's "
-            "machine epsilon.",
-            "aimet-torch 2.42: GroupedBlockQuantizeDequantize",
-        ),
-        measured(
-            "refusals",
-            "Refused are a decompressed bitwidth below the bitwidth, and groupings that do not divide the blocks "
-            "or have another length.",
-            "aimet-torch 2.42: GroupedBlockQuantizeDequantize",
-        ),
-    ),
-    *of(
-        "aimet/lpbq_scaled",
-        expected(
-            "factors",
-            "Times a number, a grouped tensor's scales are the same integers of its groups' scales times the "
-            "number, so that its export means the same reals.",
-            "QuantizedTensorBase holds the encoding of its values; aimet-torch 2.42 multiplies the blocks' "
-            "scales alone",
-        ),
-    ),
-)
-
-Array = npt.NDArray[Any]
-
+__all__ = ["ANSWERS"]
 
 F32 = np.dtype(np.float32)
 
@@ -75,9 +24,11 @@ def _blocks(scale: Array, bitwidth: int) -> dict[str, Any]:
     return {"min": -half * scale, "max": (half - np.float32(1)) * scale, "bitwidth": bitwidth}
 
 
-@calls("aimet/lpbq_scale", "ties")
-def ties() -> Iterator[Arguments]:
-    """Ratios of k + 1/2 to the channel's scale and their neighbours, for every k; the largest scale sets the unit."""
+@measured("aimet/lpbq_scale", "aimet-torch 2.42: GroupedBlockQuantizeDequantize", aspect="integer-multiples")
+def ties() -> Calls:
+    """A block's scale is an integer from 1 to K times the channel's, the nearest to the block's own, ties to the even
+    one; the channel's is the group's largest scale over K = 2^(decompressed_bw - bitwidth)."""
+    # Ratios of k + 1/2 to the channel's scale and their neighbours, for every k; the largest scale sets the unit.
     for bitwidth, wide in ((4, 8), (4, 5), (8, 12), (2, 8), (1, 3)):
         most = 2 ** (wide - bitwidth)
         for unit in (1, 0.1, 3e-5):
@@ -87,9 +38,11 @@ def ties() -> Iterator[Arguments]:
             yield {**_blocks(scale, bitwidth), "decompressed_bw": wide, "block_grouping": (-1,)}
 
 
-@calls("aimet/lpbq_scale", "groups")
-def groups() -> Iterator[Arguments]:
-    """Every grouping of (2, 4, 6) scales that differ; no grouping; one bitwidth for both; rank 1."""
+@measured("aimet/lpbq_scale", "aimet-torch 2.42: GroupedBlockQuantizeDequantize, parameter block_grouping")
+def groups() -> Calls:
+    """The group is so many neighbouring blocks along each dimension; -1 is all of them, and without a grouping every
+    block is its own group."""
+    # Every grouping of (2, 4, 6) scales that differ; no grouping; one bitwidth for both; rank 1.
     scale = ((np.arange(48) * 11 % 48 + 1) / 16).astype(F32).reshape(2, 4, 6)
     for grouping in ((1, 1, -1), (1, -1, 1), (-1, 4, 3), (2, 2, 2), (1, 1, 1), (-1, -1, -1), (1, 2, 6), None):
         yield {**_blocks(scale, 4), "decompressed_bw": 8, "block_grouping": grouping}
@@ -97,9 +50,11 @@ def groups() -> Iterator[Arguments]:
     yield {**_blocks(scale[0, 0], 4), "decompressed_bw": 8, "block_grouping": (3,)}
 
 
-@calls("aimet/lpbq_scale", "smallest")
-def smallest() -> Iterator[Arguments]:
-    """Ranges that are empty, swapped, or below the smallest scale."""
+@measured("aimet/lpbq_scale", "aimet-torch 2.42: GroupedBlockQuantizeDequantize")
+def smallest() -> Calls:
+    """A block's own scale is the size of its range over the number of steps, swapped ends or not, and at least the
+    smallest scale."""
+    # Ranges that are empty, swapped, or below the smallest scale.
     low, high = np.array([0, 1, -1e-9, -1, 0.5], F32), np.array([0, -2, 1e-9, 1, 2], F32)
     for bitwidth in (4, 8, 16):
         given = {"min": low, "max": high, "bitwidth": bitwidth, "decompressed_bw": bitwidth + 4}
@@ -107,26 +62,32 @@ def smallest() -> Iterator[Arguments]:
         yield {**given, "block_grouping": None}
 
 
-@calls("aimet/lpbq_scale", "least-scale")
-def least_scale() -> Iterator[Arguments]:
-    """Ranges below the least scale of more than 83,886 steps."""
+@measured("aimet/lpbq_scale", "aimet-torch 2.42: GroupedBlockQuantizeDequantize")
+def least_scale() -> Calls:
+    """Of more than 83,886 steps the least scale is a hundredth over the steps, less than float32's machine epsilon."""
     low, high = np.array([-1e-9, -1e-4, 0], F32), np.array([1e-9, 1e-4, 0], F32)
     for bitwidth in (16, 17, 20):
         yield {"min": low, "max": high, "bitwidth": bitwidth, "decompressed_bw": bitwidth + 2, "block_grouping": (-1,)}
 
 
-@calls("aimet/lpbq_scale", "refusals")
-def refusals() -> Iterator[Arguments]:
-    """A narrower decompressed bitwidth, groupings of another length and that do not divide."""
+@measured("aimet/lpbq_scale", "aimet-torch 2.42: GroupedBlockQuantizeDequantize")
+def refusals() -> Calls:
+    """Refused are a decompressed bitwidth below the bitwidth, and groupings that do not divide the blocks or have
+    another length."""
     given = _blocks(np.ones((2, 4), F32), 4)
     yield {**given, "decompressed_bw": 3, "block_grouping": (1, -1)}
     yield {**given, "decompressed_bw": 8, "block_grouping": (1,)}
     yield {**given, "decompressed_bw": 8, "block_grouping": (1, 3)}
 
 
-@calls("aimet/lpbq_scaled", "factors")
-def factors() -> Iterator[Arguments]:
-    """Longer and shorter units, for integers of every size, groups and none."""
+@expected(
+    "aimet/lpbq_scaled",
+    "QuantizedTensorBase holds the encoding of its values; aimet-torch 2.42 multiplies the blocks' scales alone",
+)
+def factors() -> Calls:
+    """Times a number, a grouped tensor's scales are the same integers of its groups' scales times the number, so that
+    its export means the same reals."""
+    # Longer and shorter units, for integers of every size, groups and none.
     scale = np.array([[16, 3, 8, 1], [0.9, 1.3, 0.2, 1.6]], F32) / F32.type(10)
     for factor in (2.0, 0.5, 3.0, 0.1):
         for grouping in ((1, -1), (1, 2), (2, 1), None):

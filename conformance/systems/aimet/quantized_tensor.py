@@ -2,59 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import ml_dtypes
 import numpy as np
-import numpy.typing as npt
 
-from halfeven.conformance.requirement import Arguments, calls, documented, expected, of
-from halfeven.conformance.systems.aimet.affine.calls import DTYPES, F32, boundaries, scalar
+from halfeven.conformance.requirement import Calls, documented, expected
+from halfeven.conformance.systems.aimet.affine import DTYPES, F32, boundaries, scalar
 
 if TYPE_CHECKING:
     from torch import Tensor
 
-__all__ = ["ANSWERS", "EXAMPLE", "EXAMPLE_SCALE", "REQUIREMENTS"]
-
-REQUIREMENTS = (
-    *of(
-        "aimet/quantized_repr",
-        documented(
-            "dtype",
-            "The integers are the codes, zeros without sign, in the encoding's dtype: uint8, int8, int16 or int32, "
-            "the first that holds the grid.",
-            "class QuantizedTensorBase: quantized_repr (the dtypes: measured)",
-            calls=("dtypes",),
-        ),
-        expected(
-            "wide-grids",
-            "A grid that no dtype of the encodings holds is refused, not wrapped.",
-            "class QuantizedTensorBase: quantized_repr",
-        ),
-        documented(
-            "examples",
-            "The printed codes have the printed integers.",
-            "class QuantizedTensorBase: both examples",
-        ),
-    ),
-    *of(
-        "aimet/represented",
-        documented(
-            "float32",
-            "A dequantized tensor of float32 or float64 gives back its codes, and these its values.",
-            "class QuantizedTensorBase: first paragraph, example, quantize, dequantize",
-        ),
-        documented(
-            "narrow-dtypes",
-            "So does one of float16 or bfloat16, whose quantizer keeps its scale in float32.",
-            "class QuantizedTensorBase: first paragraph",
-        ),
-    ),
-)
-
-Array = npt.NDArray[Any]
-
+__all__ = [
+    "ANSWERS",
+    "EXAMPLE",
+    "EXAMPLE_SCALE",
+]
 
 EXAMPLE = np.array([[-1.20, 4.1, -0.21, 2.3], [0.2, 5.6, -1.0, -0.1]], F32)
 _STEP = EXAMPLE.max(axis=1, keepdims=True) / F32.type(127)
@@ -62,13 +26,16 @@ EXAMPLE_SCALE = (F32.type(127) * _STEP - F32.type(-128) * _STEP) / F32.type(255)
 _PRINTED = np.array([[11, -57, -128, 38], [28, -0.0, -128, -40]], F32)
 
 
-@calls("aimet/quantized_repr", "dtypes")
-def dtypes() -> Iterator[Arguments]:
-    """Both ends of grids at every dtype's ends, zeros of both signs, and fractions."""
+@documented("aimet/quantized_repr", "class QuantizedTensorBase: quantized_repr (the dtypes: measured)", aspect="dtype")
+def dtypes() -> Calls:
+    """The integers are the codes, zeros without sign, in the encoding's dtype: uint8, int8, int16 or int32, the first
+    that holds the grid."""
+    # Both ends of grids at every dtype's ends, zeros of both signs, and fractions.
     for qmin, qmax in (
         *((0, 2**b - 1) for b in (1, 4, 8, 9, 15, 16, 31)),
         *((-(2 ** (b - 1)), 2 ** (b - 1) - 1) for b in (1, 4, 8, 9, 16, 17, 32)),
         *((-127, 127), (1, 4), (-1, 255), (-1, 128), (-129, 0), (-32768, 32768), (-1, 2**15)),
+        *((0, 256), (-32769, 0), (0, 32768), (-(2**31), 0)),
     ):
         codes = np.array([qmin, qmax, qmin / 2, qmax / 2, (qmin + qmax) // 2, 0.0, -0.0])
         held = codes[(codes >= qmin) & (codes <= qmax)]
@@ -79,26 +46,32 @@ def dtypes() -> Iterator[Arguments]:
     yield {"tensor": scalar(3), "qmin": 0, "qmax": 255}
 
 
-@calls("aimet/quantized_repr", "wide-grids")
-def wide_grids() -> Iterator[Arguments]:
-    """Grids that int32 does not hold."""
+@expected("aimet/quantized_repr", "class QuantizedTensorBase: quantized_repr")
+def wide_grids() -> Calls:
+    """A grid that no dtype of the encodings holds is refused, not wrapped."""
+    # Grids that int32 does not hold.
     codes = np.array([0, 1, 2.0**31 - 1, 2.0**31, 2.0**32 - 1, 2.0**32])
     yield {"tensor": codes, "qmin": 0, "qmax": 2**32}
+    yield {"tensor": codes[:4], "qmin": 0, "qmax": 2**31}
+    yield {"tensor": -codes[:4], "qmin": -(2**31) - 1, "qmax": 0}
+    yield {"tensor": np.array([2.0**31 - 0.5, 0.5 - 2.0**31, -(2.0**31) - 0.5]), "qmin": -(2**32), "qmax": 2**32}
     yield {"tensor": codes[:-1], "qmin": 0, "qmax": 2**32 - 1}
     yield {"tensor": -codes[:-1], "qmin": -(2**32) + 1, "qmax": 0}
 
 
-@calls("aimet/quantized_repr", "examples")
-def examples() -> Iterator[Arguments]:
-    """The codes that the document prints, one of them a negative zero."""
+@documented("aimet/quantized_repr", "class QuantizedTensorBase: both examples")
+def examples() -> Calls:
+    """The printed codes have the printed integers."""
+    # The codes that the document prints, one of them a negative zero.
     yield {"tensor": _PRINTED, "qmin": -128, "qmax": 127}
     codes = np.array([[-37, 127, -7, 71], [5, 127, -23, -2]], F32)
     yield {"tensor": codes, "qmin": -128, "qmax": 127}
 
 
-@calls("aimet/represented", "float32")
-def float32() -> Iterator[Arguments]:
-    """Ties and all codes of small and of 8-bit grids, in blocks too; and the document's example."""
+@documented("aimet/represented", "class QuantizedTensorBase: first paragraph, example, quantize, dequantize")
+def float32() -> Calls:
+    """A dequantized tensor of float32 or float64 gives back its codes, and these its values."""
+    # Ties and all codes of small and of 8-bit grids, in blocks too; and the document's example.
     grids = ((-8, 7, 0), (0, 15, -7), (0, 255, -128), (-128, 127, 0), (-128, 127, 5))
     for dtype in DTYPES[:2]:
         for qmin, qmax, offset in grids:
@@ -111,15 +84,18 @@ def float32() -> Iterator[Arguments]:
     yield {**example, "block_size": (-1, 4)}
 
 
-@calls("aimet/represented", "narrow-dtypes")
-def narrow_dtypes() -> Iterator[Arguments]:
-    """float16 and bfloat16 tensors with the float32 scales that quantizers keep."""
+@documented("aimet/represented", "class QuantizedTensorBase: first paragraph")
+def narrow_dtypes() -> Calls:
+    """So does one of float16 or bfloat16, whose quantizer keeps its scale in float32."""
     for dtype in (np.dtype(np.float16), np.dtype(ml_dtypes.bfloat16)):
         for qmin, qmax in ((-8, 7), (0, 255), (-128, 127)):
             for scale in (0.1, 0.013845434):
                 x = (np.arange(qmin, qmax + 1, 1 + (qmax - qmin) // 60) * scale).astype(dtype)
                 given = {"tensor": x, "scale": scalar(scale), "offset": scalar(0), "qmin": qmin, "qmax": qmax}
                 yield given
+    # An offset of more digits than the tensor's dtype has, on a grid that it is widened for.
+    wide = {"tensor": np.array([0.2, 1, -3], np.float16), "scale": scalar(0.1), "offset": scalar(1.0004)}
+    yield {**wide, "qmin": -1024, "qmax": 1023}
 
 
 def quantized_repr(tensor: Tensor, qmin: int, qmax: int) -> tuple[str, Tensor]:

@@ -2,87 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import ml_dtypes
 import numpy as np
-import numpy.typing as npt
 
-from halfeven.conformance.requirement import Arguments, calls, documented, expected, of
-from halfeven.conformance.systems.aimet.affine.calls import F32, boundaries, scalar
+from halfeven.conformance.requirement import Calls, documented, expected
+from halfeven.conformance.systems.aimet.affine import F32, boundaries, scalar
+from halfeven.reference.blocks import Array
 
 if TYPE_CHECKING:
     from torch import Tensor
 
-__all__ = ["ANSWERS", "REQUIREMENTS"]
-
-REQUIREMENTS = (
-    *of(
-        "aimet/forward",
-        documented(
-            "one-arithmetic",
-            "A quantizer's codes and values are those of the equations whether its parameters are trained or "
-            "frozen, with gradients or without.",
-            "class QuantizeDequantize: equations, which know no mode (ties, infinities and NaN: measured)",
-            calls=("modes",),
-        ),
-        documented(
-            "values-of-the-codes",
-            "What Quantize returns, dequantized, has the values that QuantizeDequantize returns, in every dtype.",
-            "class QuantizedTensorBase: first paragraph; class QuantizeDequantize: first sentence",
-            calls=("narrow-dtypes",),
-        ),
-    ),
-    *of(
-        "aimet/load_state",
-        documented(
-            "round-trip",
-            "A quantizer that loads the state of another has its minimum, maximum, grid, symmetry, block size and "
-            "shift, and the state stays as it was.",
-            "class QuantizeDequantize: a module of torch, whose load_state_dict does not change its argument",
-            calls=("once",),
-        ),
-        documented(
-            "again",
-            "One state can be loaded by any number of quantizers.",
-            "class QuantizeDequantize: a module of torch, whose load_state_dict does not change its argument",
-            calls=("several",),
-        ),
-    ),
-    *of(
-        "aimet/from_encodings",
-        expected(
-            "exact",
-            "A quantizer made from an encoding has its scale and offset to the bit.",
-            "AffineQuantizerBase.from_encodings; aimet-torch 2.42 rounds on the way through minimum and maximum",
-            calls=("scales",),
-        ),
-        expected(
-            "shift",
-            "A quantizer made from an encoding has its zero point shift.",
-            "AffineQuantizerBase.from_encodings; aimet-torch 2.42 drops it",
-            calls=("shifted",),
-        ),
-    ),
-    *of(
-        "aimet/encoding_range",
-        documented(
-            "ends",
-            "The ends of an encoding's range are the reals of its lowest and its highest code.",
-            "class QuantizeDequantize: equation of the output, at qmin and qmax",
-        ),
-        expected(
-            "shift",
-            "A zero point shift moves both ends of an encoding's range, as it moves every real of the grid.",
-            "AffineQuantizerBase.get_min, get_max, which aimet-torch 2.42 moves",
-            calls=("shifted",),
-        ),
-    ),
-)
-
-Array = npt.NDArray[Any]
-
+__all__ = ["ANSWERS"]
 
 MODES = ("trained", "frozen", "no-grad", "inference")
 # Minimum and maximum of a grid; the first scale is 0.1 in float32, whose reciprocal is not exact.
@@ -94,15 +27,22 @@ _RANGES = (
 )
 
 
-@calls("aimet/forward", "modes")
-def modes() -> Iterator[Arguments]:
-    """Ties of every code and their neighbours, and the extremes, in every mode; one range, and one per channel."""
+@documented(
+    "aimet/forward",
+    "class QuantizeDequantize: equations, which know no mode (ties, infinities and NaN: measured)",
+    aspect="one-arithmetic",
+)
+def modes() -> Calls:
+    """A quantizer's codes and values are those of the equations whether its parameters are trained or frozen, with
+    gradients or without."""
+    # Ties of every code and their neighbours, and the extremes, in every mode; one range, and one per channel.
     for low, high, qmin, qmax, symmetric in _RANGES:
         scale = (high - low) / (qmax - qmin)
         codes = np.arange(round(low / scale) - 2, round(high / scale) + 3)
         x = boundaries(scale, codes[:: 1 + codes.size // 20], F32)
         grid = {"qmin": qmin, "qmax": qmax, "symmetric": symmetric}
         extremes = np.array([np.nan, np.inf, -np.inf, 3e38, -0.0, -1e-45], F32)
+        yield {"tensor": x, "min": scalar(low), "max": scalar(high), **grid}
         for mode in MODES:
             given = {"min": scalar(low), "max": scalar(high), **grid, "mode": mode}
             yield {"tensor": x, **given}
@@ -111,19 +51,32 @@ def modes() -> Iterator[Arguments]:
             yield {"tensor": np.stack([x, x / 3])[:, ::3], **ends, **grid, "mode": mode}
 
 
-@calls("aimet/forward", "narrow-dtypes")
-def narrow_dtypes() -> Iterator[Arguments]:
-    """float16 and bfloat16 tensors, whose ranges are float32."""
+@documented(
+    "aimet/forward",
+    "class QuantizedTensorBase: first paragraph; class QuantizeDequantize: first sentence",
+    aspect="values-of-the-codes",
+)
+def narrow_dtypes() -> Calls:
+    """What Quantize returns, dequantized, has the values that QuantizeDequantize returns, in every dtype."""
+    # float16 and bfloat16 tensors, whose ranges are float32.
     for dtype in (np.dtype(np.float16), np.dtype(ml_dtypes.bfloat16)):
         for low, high, qmin, qmax, symmetric in _RANGES:
             x = np.linspace(1.1 * low, 1.1 * high, 60).astype(dtype)
             given = {"tensor": x, "min": scalar(low), "max": scalar(high), "qmin": qmin, "qmax": qmax}
             yield from ({**given, "symmetric": symmetric, "mode": mode} for mode in MODES[:2])
+    low, high, qmin, qmax, symmetric = _RANGES[0]
+    wide = {"tensor": boundaries(0.1, np.arange(-9, 9), np.dtype(np.float64)), "min": scalar(low), "max": scalar(high)}
+    yield {**wide, "qmin": qmin, "qmax": qmax, "symmetric": symmetric, "mode": "frozen"}
 
 
-@calls("aimet/load_state", "once")
-def loaded_once() -> Iterator[Arguments]:
-    """Grids, blocks and shifts unlike those of the quantizer that takes the state."""
+@documented(
+    "aimet/load_state",
+    "class QuantizeDequantize: a module of torch, whose load_state_dict does not change its argument",
+    aspect="round-trip",
+)
+def loaded_once() -> Calls:
+    """A quantizer that loads the state of another has its minimum, maximum, grid, symmetry, block size and shift, and
+    the state stays as it was."""
     low, high = np.array([[-1.0, -0.3]], F32), np.array([[0.5, 0.7]], F32)
     for grid in ((-8, 7, True), (-3, 12, False), (0, 255, False)):
         given = dict(zip(("qmin", "qmax", "symmetric"), grid, strict=True))
@@ -131,9 +84,14 @@ def loaded_once() -> Iterator[Arguments]:
             yield {"min": low, "max": high, **given, **blocks}
 
 
-@calls("aimet/load_state", "several")
-def loaded_by_several() -> Iterator[Arguments]:
-    """The same state for two and for three quantizers."""
+@documented(
+    "aimet/load_state",
+    "class QuantizeDequantize: a module of torch, whose load_state_dict does not change its argument",
+    aspect="again",
+)
+def several() -> Calls:
+    """One state can be loaded by any number of quantizers."""
+    # The same state for two and for three quantizers.
     for given in loaded_once():
         yield from ({**given, "quantizers": n} for n in (2, 3))
 
@@ -146,9 +104,14 @@ def _scales(qmin: int, qmax: int) -> tuple[Array, Array]:
     return (widths / n).astype(F32), offsets.astype(F32)
 
 
-@calls("aimet/from_encodings", "scales")
-def scales() -> Iterator[Arguments]:
-    """Scales of which some change in the last place on the way to a range and back."""
+@expected(
+    "aimet/from_encodings",
+    "AffineQuantizerBase.from_encodings; aimet-torch 2.42 rounds on the way through minimum and maximum",
+    aspect="exact",
+)
+def scales() -> Calls:
+    """A quantizer made from an encoding has its scale and offset to the bit."""
+    # Scales of which some change in the last place on the way to a range and back.
     for qmin, qmax in ((0, 255), (-128, 127), (-8, 7), (0, 15), (-32768, 32767)):
         scale, offset = _scales(qmin, qmax)
         grid = {"qmin": qmin, "qmax": qmax}
@@ -157,9 +120,10 @@ def scales() -> Iterator[Arguments]:
         yield {"scale": scale, "offset": middle, **grid, "symmetric": True}
 
 
-@calls("aimet/from_encodings", "shifted")
-def shifted() -> Iterator[Arguments]:
-    """With a shift; the scales are those of powers of two, which every way gives exactly."""
+@expected("aimet/from_encodings", "AffineQuantizerBase.from_encodings; aimet-torch 2.42 drops it", aspect="shift")
+def shifted() -> Calls:
+    """A quantizer made from an encoding has its zero point shift."""
+    # With a shift; the scales are those of powers of two, which every way gives exactly.
     for qmin, qmax in ((-8, 7), (-2, 1)):
         scale = 2.0 ** np.arange(-3, 4).astype(F32)
         given = {"scale": scale, "offset": np.zeros_like(scale), "qmin": qmin, "qmax": qmax, "symmetric": True}
@@ -167,17 +131,19 @@ def shifted() -> Iterator[Arguments]:
         yield given
 
 
-@calls("aimet/encoding_range", "ends")
-def ends() -> Iterator[Arguments]:
-    """Both ends, of scales with long products."""
+@documented("aimet/encoding_range", "class QuantizeDequantize: equation of the output, at qmin and qmax")
+def ends() -> Calls:
+    """The ends of an encoding's range are the reals of its lowest and its highest code."""
+    # Both ends, of scales with long products.
     for qmin, qmax in ((0, 255), (-128, 127), (-8, 7), (5, 9)):
         scale, offset = _scales(qmin, qmax)
         yield {"scale": scale, "offset": offset, "qmin": qmin, "qmax": qmax}
 
 
-@calls("aimet/encoding_range", "shifted")
-def shifted_ends() -> Iterator[Arguments]:
-    """Half a code further."""
+@expected("aimet/encoding_range", "AffineQuantizerBase.get_min, get_max, which aimet-torch 2.42 moves", aspect="shift")
+def shifted_ends() -> Calls:
+    """A zero point shift moves both ends of an encoding's range, as it moves every real of the grid."""
+    # Half a code further.
     yield from ({**given, "zero_point_shift": 0.5} for given in ends())
 
 

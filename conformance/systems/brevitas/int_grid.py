@@ -3,41 +3,9 @@
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from halfeven.conformance.requirement import Arguments, calls, documented, measured, of
+from halfeven.conformance.requirement import Arguments, Calls, documented, measured
 
-__all__ = ["ANSWERS", "REQUIREMENTS"]
-
-REQUIREMENTS = (
-    *of(
-        "brevitas/max_int",
-        documented(
-            "value",
-            "The highest code is 2^(b-1) - 1 if signed, whatever the range, and 2^b - 1 if not, 2^b - 2 with a "
-            "narrow range.",
-            "function.ops.max_int: the four examples",
-            calls=("grids",),
-        ),
-    ),
-    *of(
-        "brevitas/min_int",
-        documented(
-            "value",
-            "The lowest code is -2^(b-1) if signed, one more with a narrow range, and 0 if not.",
-            "function.ops.min_int: the four examples",
-            calls=("grids",),
-        ),
-    ),
-    *of(
-        "brevitas/IntScaling",
-        measured(
-            "value",
-            "The integer threshold is the magnitude of the lowest code if signed (128, or 127 with a narrow "
-            "range), else the highest code.",
-            "RescalingIntQuant: int_scaling_impl is the threshold on the integer range (which end of it: measured)",
-            calls=("grids",),
-        ),
-    ),
-)
+__all__ = ["ANSWERS"]
 
 _FLAGS = ((True, False), (True, True), (False, False), (False, True))  # signed, narrow_range
 
@@ -48,18 +16,27 @@ def _grids() -> Iterator[Arguments]:
             yield {"signed": signed, "narrow_range": narrow_range, "bit_width": bit_width}
 
 
-@calls("brevitas/max_int", "grids")
-def _() -> Iterator[Arguments]:
+@documented("brevitas/max_int", "function.ops.max_int: the four examples", aspect="value")
+def grids() -> Calls:
+    """The highest code is 2^(b-1) - 1 if signed, whatever the range, and 2^b - 1 if not, 2^b - 2 with a narrow
+    range."""
     yield from _grids()
 
 
-@calls("brevitas/min_int", "grids")
-def _() -> Iterator[Arguments]:
+@documented("brevitas/min_int", "function.ops.min_int: the four examples", aspect="value")
+def min_int_grids() -> Calls:
+    """The lowest code is -2^(b-1) if signed, one more with a narrow range, and 0 if not."""
     yield from _grids()
 
 
-@calls("brevitas/IntScaling", "grids")
-def _() -> Iterator[Arguments]:
+@measured(
+    "brevitas/IntScaling",
+    "RescalingIntQuant: int_scaling_impl is the threshold on the integer range (which end of it: measured)",
+    aspect="value",
+)
+def int_scaling_grids() -> Calls:
+    """The integer threshold is the magnitude of the lowest code if signed (128, or 127 with a narrow range), else the
+    highest code."""
     yield from _grids()
 
 

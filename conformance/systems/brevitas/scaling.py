@@ -7,49 +7,15 @@ from typing import TYPE_CHECKING, Any
 
 import ml_dtypes
 import numpy as np
-import numpy.typing as npt
 
 from halfeven.conformance.bits import step
-from halfeven.conformance.requirement import Arguments, calls, documented, measured, of
+from halfeven.conformance.requirement import Arguments, Calls, documented, measured
+from halfeven.reference.blocks import Array
 
 if TYPE_CHECKING:
     from torch import Tensor
 
-__all__ = ["ANSWERS", "REQUIREMENTS"]
-
-REQUIREMENTS = (
-    *of(
-        "brevitas/RescalingIntQuant",
-        documented(
-            "example",
-            "The document's example: threshold 0.1 and 4 narrow bits give the scale 0.0143 and 0.0429, -0.0571, "
-            "0.1, -0.1.",
-            "RescalingIntQuant: example",
-        ),
-        documented(
-            "scale",
-            "The scale is the threshold over the integer threshold, without its sign (measured), the zero point 0.",
-            "RescalingIntQuant: note on the scale",
-            calls=("thresholds",),
-        ),
-    ),
-    *of(
-        "brevitas/scale_shift_zero_point",
-        measured(
-            "quantized",
-            "A real zero point becomes the code that it has on a grid whose own zero point is the lowest code: "
-            "round(z / s + q_min), limited.",
-            "core.zero_point: quantize_zero_point, measured",
-        ),
-        measured(
-            "not-quantized",
-            "Without quantize_zero_point it is z / s + q_min, neither rounded nor limited.",
-            "core.zero_point: quantize_zero_point, measured",
-        ),
-    ),
-)
-
-Array = npt.NDArray[Any]
+__all__ = ["ANSWERS"]
 
 F32 = np.dtype(np.float32)
 _DTYPES = (F32, np.dtype(np.float64), np.dtype(np.float16), np.dtype(ml_dtypes.bfloat16))
@@ -66,14 +32,16 @@ def _near(values: Any, scale: float, dtype: Any = F32) -> Array:
     return np.concatenate([centre, step(centre, np.asarray(-1)), step(centre, np.asarray(1))])
 
 
-@calls("brevitas/RescalingIntQuant", "example")
-def _rescaling_example() -> Iterator[Arguments]:
+@documented("brevitas/RescalingIntQuant", "RescalingIntQuant: example")
+def example() -> Calls:
+    """The document's example: threshold 0.1 and 4 narrow bits give the scale 0.0143 and 0.0429, -0.0571, 0.1, -0.1."""
     x = np.array([0.042, -0.053, 0.31, -0.44], F32)
     yield {"x": x, "threshold": _scalar(0.1), "bit_width": 4, "signed": True, "narrow_range": True}
 
 
-@calls("brevitas/RescalingIntQuant", "thresholds")
-def _thresholds() -> Iterator[Arguments]:
+@documented("brevitas/RescalingIntQuant", "RescalingIntQuant: note on the scale", aspect="scale")
+def thresholds() -> Calls:
+    """The scale is the threshold over the integer threshold, without its sign (measured), the zero point 0."""
     x = np.array([0.042, -0.053, 0.31, -0.44, 1, -1, 3, -3, 7], F32)
     yield {"x": x, "threshold": _scalar(1.0), "bit_width": 4}
     for threshold in (1.0, 0.1, 3.0, 0.7):
@@ -86,7 +54,7 @@ def _thresholds() -> Iterator[Arguments]:
             flags = {"signed": signed, "narrow_range": narrow_range}
             yield {"x": x, "threshold": _scalar(threshold), "bit_width": 4, **flags}
     yield {"x": x, "threshold": _scalar(1.0), "bit_width": 1, "signed": True, "narrow_range": True}
-    for threshold in (1.0, 7 / 3, 0.7):  # ties of the quotient, and beside them
+    for threshold in (1.0, 7 / 3, 0.7):  # ties of the quotient, and next to them
         for signed, narrow_range in _FLAGS:
             steps = {(True, False): 8, (True, True): 7, (False, False): 15, (False, True): 14}[signed, narrow_range]
             halves = _near(np.arange(-9, 9) + 0.5, float(F32.type(threshold) / F32.type(steps)))
@@ -103,14 +71,23 @@ def _zero_points(**given: Any) -> Iterator[Arguments]:
                 yield {**parameters, "signed": signed, "narrow_range": narrow_range, **given}
 
 
-@calls("brevitas/scale_shift_zero_point", "quantized")
-def _quantized() -> Iterator[Arguments]:
+@measured("brevitas/scale_shift_zero_point", "core.zero_point: quantize_zero_point, measured")
+def quantized() -> Calls:
+    """A real zero point becomes the code that it has on a grid whose own zero point is the lowest code: round(z / s +
+    q_min), limited."""
     yield from _zero_points(quantize_zero_point=True)
     yield {"zero_point": np.array([0.5, 300], F32), "scale": np.ones(2, F32), "bit_width": 4}
 
 
-@calls("brevitas/scale_shift_zero_point", "not-quantized")
-def _not_quantized() -> Iterator[Arguments]:
+@measured("brevitas/scale_shift_zero_point", "core.zero_point, measured")
+def refused_shapes() -> Calls:
+    """A scale that does not broadcast with the zero point is refused."""
+    yield {"zero_point": np.ones(2, F32), "scale": np.ones(3, F32), "bit_width": 4}
+
+
+@measured("brevitas/scale_shift_zero_point", "core.zero_point: quantize_zero_point, measured")
+def not_quantized() -> Calls:
+    """Without quantize_zero_point it is z / s + q_min, neither rounded nor limited."""
     yield from _zero_points(quantize_zero_point=False)
 
 

@@ -2,90 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import ml_dtypes
 import numpy as np
-import numpy.typing as npt
 
 from halfeven.conformance.bits import step
-from halfeven.conformance.requirement import Arguments, calls, documented, measured, of, silent
+from halfeven.conformance.requirement import Calls, documented, measured, silent
+from halfeven.reference.blocks import Array
 
 if TYPE_CHECKING:
     from torch import Tensor
 
-__all__ = ["ANSWERS", "REQUIREMENTS"]
-
-REQUIREMENTS = (
-    *of(
-        "compressed-tensors/round_to_power_2",
-        documented(
-            "thresholds",
-            "The mantissa is dropped, but from 2 - 2^-(k+1) times a power of two on the next one is taken, k being "
-            "the element's mantissa bits: 1.75 for E2M1.",
-            "utils.mxfp_utils.round_to_power_2: elem_mantissa sets the threshold",
-        ),
-        measured(
-            "ends",
-            "A subnormal number becomes 0 or the smallest normal one; the largest numbers become an infinity; the "
-            "sign stays.",
-            "utils.mxfp_utils.round_to_power_2: exponent and sign bits are kept, measured",
-        ),
-        silent(
-            "nan",
-            "What NaN becomes: an infinity, or a zero where the addition carries out of its payload; the document "
-            "does not say.",
-            "utils.mxfp_utils.round_to_power_2",
-        ),
-        documented(
-            "refusals",
-            "What is not float16, bfloat16, float32 or float64 is a TypeError.",
-            "utils.mxfp_utils.round_to_power_2: unsupported dtypes",
-        ),
-    ),
-    *of(
-        "compressed-tensors/generate_mx_scales",
-        documented(
-            "exponents",
-            "The biased exponent is 127 plus that of the power of two, less 2 for E2M1 and E2M3 and 8 for E4M3; "
-            "E2M3 rounds up from 1.9375, the others from 1.75.",
-            "utils.mxfp_utils.generate_mx_scales: its three steps; the element's offset",
-        ),
-        measured(
-            "specials",
-            "0 has the exponent minus infinity and an infinity plus infinity; a negative number has none, NaN.",
-            "utils.mxfp_utils.generate_mx_scales: the logarithm, measured",
-        ),
-        documented(
-            "refusals",
-            "Elements of other than 4, 6 or 8 bits, and groups that are no floats, are refused.",
-            "utils.mxfp_utils.generate_mx_scales: num_bits",
-        ),
-    ),
-    *of(
-        "compressed-tensors/cast_to_fp4",
-        documented(
-            "nearest",
-            "The nearest of 0, 0.5, 1, 1.5, 2, 3, 4, 6 and their negatives is taken; a tie goes to the even code "
-            "(ties: measured).",
-            "FP4_E2M1_DATA.cast_to_fp4: nearest representable value",
-            calls=("ties",),
-        ),
-        documented(
-            "beyond",
-            "What is beyond 6, and the infinities, give 6 on their side.",
-            "FP4_E2M1_DATA.cast_to_fp4: the values that there are",
-        ),
-        measured(
-            "zero-sign-and-nan",
-            "NaN stays; a small negative number gives -0.0, and -0.0 gives 0.0.",
-            "FP4_E2M1_DATA.cast_to_fp4, measured on the CPU",
-        ),
-    ),
-)
-
-Array = npt.NDArray[Any]
+__all__ = ["ANSWERS"]
 
 F32, BF16 = np.dtype(np.float32), np.dtype(ml_dtypes.bfloat16)
 _DTYPES = (F32, np.dtype(np.float64), np.dtype(np.float16), BF16)
@@ -100,16 +30,26 @@ def _near(values: Any, dtype: Any = F32) -> Array:
     return np.concatenate([x, -x])
 
 
-@calls("compressed-tensors/round_to_power_2", "thresholds")
-def _thresholds() -> Iterator[Arguments]:
+@documented(
+    "compressed-tensors/round_to_power_2", "utils.mxfp_utils.round_to_power_2: elem_mantissa sets the threshold"
+)
+def thresholds() -> Calls:
+    """The mantissa is dropped, but from 2 - 2^-(k+1) times a power of two on the next one is taken, k being the
+    element's mantissa bits: 1.75 for E2M1."""
     for dtype in _DTYPES:
         for elem_mantissa, threshold in ((0, 1.5), (1, 1.75), (2, 1.875), (3, 1.9375)):
             x = _near([1, 1.5, threshold, 2, 3, threshold * 2**5, threshold / 2**8, 6.9, 448, 0.0825], dtype)
             yield {"x": x, "elem_mantissa": elem_mantissa}
+    yield {"x": np.asarray(1.8, F32)}
 
 
-@calls("compressed-tensors/round_to_power_2", "ends")
-def _ends() -> Iterator[Arguments]:
+@measured(
+    "compressed-tensors/round_to_power_2",
+    "utils.mxfp_utils.round_to_power_2: exponent and sign bits are kept, measured",
+)
+def ends() -> Calls:
+    """A subnormal number becomes 0 or the smallest normal one; the largest numbers become an infinity; the sign
+    stays."""
     for dtype in _DTYPES:
         info = ml_dtypes.finfo(dtype)  # type: ignore[no-untyped-call]
         least = float(info.smallest_normal)
@@ -118,8 +58,10 @@ def _ends() -> Iterator[Arguments]:
         yield {"x": np.concatenate([x, np.array([_INF, -_INF], dtype)])}
 
 
-@calls("compressed-tensors/round_to_power_2", "nan")
-def _payloads() -> Iterator[Arguments]:
+@silent("compressed-tensors/round_to_power_2", "utils.mxfp_utils.round_to_power_2")
+def nan() -> Calls:
+    """What NaN becomes: an infinity, or a zero where the addition carries out of its payload; the document does not
+    say."""
     for dtype in _DTYPES:
         bits, mantissa = 8 * dtype.itemsize, int(ml_dtypes.finfo(dtype).nmant)  # type: ignore[no-untyped-call]
         infinity = (1 << (bits - 1)) - (1 << mantissa)
@@ -130,14 +72,20 @@ def _payloads() -> Iterator[Arguments]:
         yield {"x": signed.view(dtype)}
 
 
-@calls("compressed-tensors/round_to_power_2", "refusals")
-def _power_refusals() -> Iterator[Arguments]:
+@documented("compressed-tensors/round_to_power_2", "utils.mxfp_utils.round_to_power_2: unsupported dtypes")
+def refusals() -> Calls:
+    """What is not float16, bfloat16, float32 or float64 is a TypeError."""
     yield {"x": np.array([1, 2], np.int32)}
     yield {"x": np.array([1, 2], np.int64)}
 
 
-@calls("compressed-tensors/generate_mx_scales", "exponents")
-def _exponents() -> Iterator[Arguments]:
+@documented(
+    "compressed-tensors/generate_mx_scales",
+    "utils.mxfp_utils.generate_mx_scales: its three steps; the element's offset",
+)
+def exponents() -> Calls:
+    """The biased exponent is 127 plus that of the power of two, less 2 for E2M1 and E2M3 and 8 for E4M3; E2M3 rounds up
+    from 1.9375, the others from 1.75."""
     for dtype in _DTYPES:
         e = np.arange(-14, 15)
         x = np.concatenate([np.ldexp(m, e) for m in (1.0, 1.7421875, 1.75, 1.875, 1.9375)]).astype(dtype)
@@ -146,35 +94,43 @@ def _exponents() -> Iterator[Arguments]:
     yield {"x": np.ldexp(np.ones(254), np.arange(-126, 128)).astype(F32)}
 
 
-@calls("compressed-tensors/generate_mx_scales", "specials")
-def _mx_specials() -> Iterator[Arguments]:
+@measured("compressed-tensors/generate_mx_scales", "utils.mxfp_utils.generate_mx_scales: the logarithm, measured")
+def specials() -> Calls:
+    """0 has the exponent minus infinity and an infinity plus infinity; a negative number has none, NaN."""
     for dtype in _DTYPES:
         x = np.array([0, -0.0, _INF, -_INF, -1, -0.3], np.float64).astype(dtype)
         yield {"x": x}
         yield {"x": x, "num_bits": 8}
 
 
-@calls("compressed-tensors/generate_mx_scales", "refusals")
-def _mx_refusals() -> Iterator[Arguments]:
+@documented("compressed-tensors/generate_mx_scales", "utils.mxfp_utils.generate_mx_scales: num_bits", aspect="refusals")
+def mx_refusals() -> Calls:
+    """Elements of other than 4, 6 or 8 bits, and groups that are no floats, are refused."""
     yield {"x": np.ones(1, F32), "num_bits": 5}
     yield {"x": np.array([1], np.int32), "num_bits": 4}
 
 
-@calls("compressed-tensors/cast_to_fp4", "ties")
-def _fp4_ties() -> Iterator[Arguments]:
+@documented(
+    "compressed-tensors/cast_to_fp4", "FP4_E2M1_DATA.cast_to_fp4: nearest representable value", aspect="nearest"
+)
+def ties() -> Calls:
+    """The nearest of 0, 0.5, 1, 1.5, 2, 3, 4, 6 and their negatives is taken; a tie goes to the even code (ties:
+    measured)."""
     for dtype in _DTYPES:
         yield {"x": _near([0.25, 0.75, 1.25, 1.75, 2.5, 3.5, 5, 0.5, 1, 1.5, 2, 3, 4, 6], dtype)}
 
 
-@calls("compressed-tensors/cast_to_fp4", "beyond")
-def _fp4_beyond() -> Iterator[Arguments]:
+@documented("compressed-tensors/cast_to_fp4", "FP4_E2M1_DATA.cast_to_fp4: the values that there are")
+def beyond() -> Calls:
+    """What is beyond 6, and the infinities, give 6 on their side."""
     for dtype in _DTYPES:
         largest = float(ml_dtypes.finfo(dtype).max)  # type: ignore[no-untyped-call]
         yield {"x": np.array([6.5, 7, 8, 100, largest, _INF, -7, -largest, -_INF], np.float64).astype(dtype)}
 
 
-@calls("compressed-tensors/cast_to_fp4", "zero-sign-and-nan")
-def _fp4_zero() -> Iterator[Arguments]:
+@measured("compressed-tensors/cast_to_fp4", "FP4_E2M1_DATA.cast_to_fp4, measured on the CPU")
+def zero_sign_and_nan() -> Calls:
+    """NaN stays; a small negative number gives -0.0, and -0.0 gives 0.0."""
     for dtype in _DTYPES:
         yield {"x": np.array([0.0, -0.0, 0.1, -0.1, -0.25, _NAN], np.float64).astype(dtype)}
     yield {"x": np.zeros((0, 3), F32)}

@@ -13,7 +13,7 @@ BACKENDS: Backends = {
         "aimet",
         "halfeven",
         "halfeven.optimized.aimet, by the code that calls aimet_torch.quantization",
-        adapter="halfeven.adapter_aimet",
+        path="halfeven.conformance.systems.halfeven.adapter:path",
         answers="aimet.functional",
         swap=("aimet_torch.quantization", "halfeven.optimized.aimet"),
     ),

@@ -83,7 +83,7 @@ class Model:
         real: ONNX's word for the dtype of the reals, and of the scale.
         code: ONNX's word for the type of the codes.
         stored: the type in which codes and zero point enter and leave the model; another than ``code`` puts a Cast
-            beside the operator, which keeps every code.
+            next to the operator, which keeps every code.
     """
 
     operation: Operation

@@ -1,163 +1,17 @@
 """pytorch-quantization's gradients, and ``clip``: requirements, calls, answers."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import ml_dtypes
 import numpy as np
 
-from halfeven.conformance.requirement import Arguments, calls, documented, measured, of
-from halfeven.conformance.systems.pytorch_quantization.tensor_quant.calls import around, every
+from halfeven.conformance.requirement import Arguments, Calls, documented, measured
+from halfeven.conformance.systems.pytorch_quantization.tensor_quant import around
 
-__all__ = ["ANSWERS", "REQUIREMENTS"]
-
-REQUIREMENTS = (
-    *of(
-        "pytorch-quantization/tensor_quant_backward",
-        documented(
-            "ends",
-            "The gradient passes unchanged where -amax <= input <= amax, both ends included, and is zero "
-            "elsewhere, whatever the grid, and for a tiny amax too.",
-            "TensorQuantFunction.backward",
-        ),
-        documented(
-            "not-finite",
-            "A NaN input has no gradient; a NaN or infinite gradient leaves zero where it does not pass.",
-            "TensorQuantFunction.backward",
-        ),
-        documented(
-            "per-channel",
-            "Each input is compared with its own entry of amax.",
-            "TensorQuantFunction.backward; forward: amax broadcasts",
-        ),
-        measured(
-            "dtypes",
-            "An amax without dimensions is compared in the inputs' dtype, one with dimensions in the wider of both.",
-            "TensorQuantFunction.backward; the document has both in float32",
-        ),
-    ),
-    *of(
-        "pytorch-quantization/fake_tensor_quant_backward",
-        measured(
-            "ends",
-            "The gradient passes unchanged where -amax <= input <= amax, both ends included, and is zero "
-            "elsewhere, whatever the grid, and for a tiny amax too.",
-            "FakeTensorQuantFunction, as TensorQuantFunction.backward",
-        ),
-        measured(
-            "not-finite",
-            "A NaN input has no gradient; a NaN or infinite gradient leaves zero where it does not pass.",
-            "FakeTensorQuantFunction, as TensorQuantFunction.backward",
-        ),
-        measured(
-            "per-channel",
-            "Each input is compared with its own entry of amax.",
-            "FakeTensorQuantFunction, as TensorQuantFunction.backward; forward: amax broadcasts",
-        ),
-        measured(
-            "dtypes",
-            "An amax without dimensions is compared in the inputs' dtype, one with dimensions in the wider of both.",
-            "FakeTensorQuantFunction, as TensorQuantFunction.backward; the document has both in float32",
-        ),
-    ),
-    *of(
-        "pytorch-quantization/legacy_fake_tensor_quant_backward",
-        measured(
-            "ends",
-            "The gradient passes unchanged where -amax <= input <= amax, both ends included, and is zero "
-            "elsewhere, whatever the grid, and for a tiny amax too.",
-            "LegacyFakeTensorQuantFunction, as TensorQuantFunction.backward",
-        ),
-        measured(
-            "not-finite",
-            "A NaN input has no gradient; a NaN or infinite gradient leaves zero where it does not pass.",
-            "LegacyFakeTensorQuantFunction, as TensorQuantFunction.backward",
-        ),
-        measured(
-            "per-channel",
-            "Each input is compared with its own entry of amax.",
-            "LegacyFakeTensorQuantFunction, as TensorQuantFunction.backward; forward: amax broadcasts",
-        ),
-        measured(
-            "dtypes",
-            "An amax without dimensions is compared in the inputs' dtype, one with dimensions in the wider of both.",
-            "LegacyFakeTensorQuantFunction, as TensorQuantFunction.backward; the document has both in float32",
-        ),
-    ),
-    *of(
-        "pytorch-quantization/scaled_e4m3_backward",
-        measured(
-            "ends",
-            "The gradient passes unchanged where -amax <= input <= amax, both ends included, and is zero "
-            "elsewhere, whatever the grid, and for a tiny amax too.",
-            "ScaledE4M3Function, as TensorQuantFunction.backward",
-        ),
-        measured(
-            "not-finite",
-            "A NaN input has no gradient; a NaN or infinite gradient leaves zero where it does not pass.",
-            "ScaledE4M3Function, as TensorQuantFunction.backward",
-        ),
-        measured(
-            "per-channel",
-            "Each input is compared with its own entry of amax.",
-            "ScaledE4M3Function, as TensorQuantFunction.backward; forward: amax broadcasts",
-        ),
-        measured(
-            "no-amax",
-            "Without an amax the ends are -448 and 448.",
-            "ScaledE4M3Function.backward",
-        ),
-    ),
-    *of(
-        "pytorch-quantization/fake_affine_tensor_quant_backward",
-        measured(
-            "ends",
-            "The gradient passes unchanged where min <= input <= max, and is zero elsewhere.",
-            "FakeAffineTensorQuantFunction.backward",
-        ),
-    ),
-    *of(
-        "pytorch-quantization/clip",
-        measured(
-            "bounds",
-            "Clip takes the smaller of input and upper bound, then the larger of that and the lower bound; NaN stays.",
-            "ClipFunction, which a learnable amax goes through",
-        ),
-        measured(
-            "refusals",
-            "The bounds are arrays.",
-            "ClipFunction, which a learnable amax goes through",
-        ),
-    ),
-    *of(
-        "pytorch-quantization/clip_backward",
-        measured(
-            "ends",
-            "The gradient passes strictly inside; the lower bound gets the sum of the gradients at and below it, "
-            "the upper one the sum at and above it.",
-            "ClipFunction, which a learnable amax goes through",
-        ),
-        measured(
-            "not-finite",
-            "A NaN input counts for both bounds; gradients are multiplied by the masks, so that an infinite one "
-            "gives NaN outside; infinities of both signs sum up to NaN.",
-            "ClipFunction, which a learnable amax goes through",
-        ),
-        measured(
-            "refusals",
-            "A bound that gets a gradient has one element.",
-            "ClipFunction, which a learnable amax goes through",
-        ),
-    ),
-)
+__all__ = ["ANSWERS"]
 
 P = "pytorch-quantization/"
-MASKED = (
-    P + "tensor_quant_backward",
-    P + "fake_tensor_quant_backward",
-    P + "legacy_fake_tensor_quant_backward",
-    P + "scaled_e4m3_backward",
-)
 AFFINE = P + "fake_affine_tensor_quant_backward"
 CLIP, CLIP_BACKWARD = P + "clip", P + "clip_backward"
 F32 = np.dtype(np.float32)
@@ -167,26 +21,53 @@ def _gradients(n: int) -> np.ndarray:
     return np.resize(np.array([3, -1.5, 0.25, -0.0, 7e30], F32), n)
 
 
-@every("ends", MASKED)
-def ends() -> Iterator[Arguments]:
-    """An amax itself passes, of either sign; what is a float beyond does not."""
+@documented("pytorch-quantization/tensor_quant_backward", "TensorQuantFunction.backward")
+@measured("pytorch-quantization/fake_tensor_quant_backward", "FakeTensorQuantFunction, as TensorQuantFunction.backward")
+@measured(
+    "pytorch-quantization/legacy_fake_tensor_quant_backward",
+    "LegacyFakeTensorQuantFunction, as TensorQuantFunction.backward",
+)
+@measured("pytorch-quantization/scaled_e4m3_backward", "ScaledE4M3Function, as TensorQuantFunction.backward")
+def ends() -> Calls:
+    """The gradient passes unchanged where -amax <= input <= amax, both ends included, and is zero elsewhere, whatever
+    the grid, and for a tiny amax too."""
+    # An amax itself passes, of either sign; what is a float beyond does not.
     for amax in (1.0, 0.7, 127.0, 1e-30, 0.0, 2.0**-25):
         inputs = np.concatenate([around([amax, amax * 128 / 127, amax / 2]), np.array([0.0, -0.0], F32)])
         yield {"inputs": inputs, "amax": np.asarray(amax, F32), "grad_outputs": _gradients(inputs.size)}
 
 
-@every("not-finite", MASKED)
-def not_finite() -> Iterator[Arguments]:
-    """NaN and infinite inputs do not pass; a NaN or infinite gradient passes inside, and leaves nothing outside."""
+@documented("pytorch-quantization/tensor_quant_backward", "TensorQuantFunction.backward")
+@measured("pytorch-quantization/fake_tensor_quant_backward", "FakeTensorQuantFunction, as TensorQuantFunction.backward")
+@measured(
+    "pytorch-quantization/legacy_fake_tensor_quant_backward",
+    "LegacyFakeTensorQuantFunction, as TensorQuantFunction.backward",
+)
+@measured("pytorch-quantization/scaled_e4m3_backward", "ScaledE4M3Function, as TensorQuantFunction.backward")
+def not_finite() -> Calls:
+    """A NaN input has no gradient; a NaN or infinite gradient leaves zero where it does not pass."""
     inputs = np.array([np.nan, np.inf, -np.inf, 0.5, 0.5, 0.5, 2, 2, 2], F32)
     gradients = np.array([1, 1, 1, np.nan, np.inf, -np.inf, np.nan, np.inf, -np.inf], F32)
     for amax in (1.0, np.inf):
         yield {"inputs": inputs, "amax": np.asarray(amax, F32), "grad_outputs": gradients}
 
 
-@every("per-channel", MASKED)
-def channels() -> Iterator[Arguments]:
-    """Each element against its own entry."""
+@documented("pytorch-quantization/tensor_quant_backward", "TensorQuantFunction.backward; forward: amax broadcasts")
+@measured(
+    "pytorch-quantization/fake_tensor_quant_backward",
+    "FakeTensorQuantFunction, as TensorQuantFunction.backward; forward: amax broadcasts",
+)
+@measured(
+    "pytorch-quantization/legacy_fake_tensor_quant_backward",
+    "LegacyFakeTensorQuantFunction, as TensorQuantFunction.backward; forward: amax broadcasts",
+)
+@measured(
+    "pytorch-quantization/scaled_e4m3_backward",
+    "ScaledE4M3Function, as TensorQuantFunction.backward; forward: amax broadcasts",
+)
+def per_channel() -> Calls:
+    """Each input is compared with its own entry of amax."""
+    # Each element against its own entry.
     inputs = (np.arange(-6, 6, dtype=F32) / np.float32(3)).reshape(2, 2, 3)
     for shape in ((), (1,), (3,), (2, 1, 1), (1, 2, 3)):
         amax = (np.arange(1, int(np.prod(shape)) + 1, dtype=F32) / np.float32(3)).reshape(shape)
@@ -195,9 +76,20 @@ def channels() -> Iterator[Arguments]:
         yield {"inputs": np.ones(empty, F32), "amax": np.asarray(1, F32), "grad_outputs": np.ones(empty, F32)}
 
 
-@every("dtypes", MASKED[:3])
-def dtypes() -> Iterator[Arguments]:
-    """0.7 rounds up in float16 and down in bfloat16: an amax without dimensions is rounded as the inputs are."""
+@measured(
+    "pytorch-quantization/tensor_quant_backward", "TensorQuantFunction.backward; the document has both in float32"
+)
+@measured(
+    "pytorch-quantization/fake_tensor_quant_backward",
+    "FakeTensorQuantFunction, as TensorQuantFunction.backward; the document has both in float32",
+)
+@measured(
+    "pytorch-quantization/legacy_fake_tensor_quant_backward",
+    "LegacyFakeTensorQuantFunction, as TensorQuantFunction.backward; the document has both in float32",
+)
+def dtypes() -> Calls:
+    """An amax without dimensions is compared in the inputs' dtype, one with dimensions in the wider of both."""
+    # 0.7 rounds up in float16 and down in bfloat16: an amax without dimensions is rounded as the inputs are.
     for dtype in (np.float16, ml_dtypes.bfloat16, np.float64):
         inputs = around([0.7, 0.3, 1.1], np.dtype(dtype))
         for shape in ((), (1,)):
@@ -205,16 +97,18 @@ def dtypes() -> Iterator[Arguments]:
             yield {"inputs": inputs, "amax": amax, "grad_outputs": np.ones(inputs.size, dtype)}
 
 
-@calls(P + "scaled_e4m3_backward", "no-amax")
-def no_amax() -> Iterator[Arguments]:
-    """447, 448 and 449, their neighbours, NaN."""
+@measured("pytorch-quantization/scaled_e4m3_backward", "ScaledE4M3Function.backward")
+def no_amax() -> Calls:
+    """Without an amax the ends are -448 and 448."""
+    # 447, 448 and 449, their neighbours, NaN.
     inputs = np.append(around([447, 448, 449]), np.array([np.nan, np.inf, 0], F32))
     yield {"inputs": inputs, "amax": None, "grad_outputs": np.ones(inputs.size, F32)}
 
 
-@calls(AFFINE, "ends")
-def affine_ends() -> Iterator[Arguments]:
-    """Both ends of the range pass."""
+@measured(AFFINE, "FakeAffineTensorQuantFunction.backward", aspect="ends")
+def affine_ends() -> Calls:
+    """The gradient passes unchanged where min <= input <= max, and is zero elsewhere."""
+    # Both ends of the range pass.
     for low, high in ((-1.0, 1.0), (0.1, 0.7), (-3.0, -0.2), (1.0, -1.0)):
         inputs = np.append(around([low, high, 0.3]), np.array([np.nan, np.inf, -np.inf, 0], F32))
         limits = {"min_range": np.asarray(low, F32), "max_range": np.asarray(high, F32)}
@@ -225,37 +119,43 @@ def _bounds(low: Any, high: Any) -> Arguments:
     return {"clip_value_min": np.asarray(low, F32), "clip_value_max": np.asarray(high, F32)}
 
 
-@calls(CLIP, "bounds")
-def clips() -> Iterator[Arguments]:
-    """The bounds and their neighbours, bounds in the other order, NaN anywhere, a bound per row."""
+@measured(CLIP, "ClipFunction, which a learnable amax goes through")
+def bounds() -> Calls:
+    """Clip takes the smaller of input and upper bound, then the larger of that and the lower bound; NaN stays."""
+    # The bounds and their neighbours, bounds in the other order, NaN anywhere, a bound per row.
     inputs = np.append(around([0.3, 0.7, 5]), np.array([np.nan, np.inf, -np.inf], F32))
     for low, high in ((0.3, 0.7), (-0.7, 0.3), (0.7, 0.3), (np.nan, 1.0), (-1.0, np.nan), (-np.inf, np.inf)):
         yield {"inputs": inputs, **_bounds(low, high)}
     yield {"inputs": np.array([[-2, 2], [-2, 2]], F32), **_bounds([[-1], [-3]], [[1], [0.5]])}
 
 
-@calls(CLIP, "refusals")
-def clip_refusals() -> Iterator[Arguments]:
-    """Bounds that are Python numbers."""
+@measured(CLIP, "ClipFunction, which a learnable amax goes through")
+def refusals() -> Calls:
+    """The bounds are arrays."""
+    # Bounds that are Python numbers.
     inputs = np.ones(2, F32)
     yield {"inputs": inputs, "clip_value_min": 0.0, "clip_value_max": 1.0}
     yield {"inputs": inputs, "clip_value_min": np.asarray(0, F32), "clip_value_max": 1.0}
 
 
-@calls(CLIP_BACKWARD, "ends")
-def clip_ends() -> Iterator[Arguments]:
-    """Neither bound passes; the gradients are small integers, so that every order gives one sum."""
+@measured(CLIP_BACKWARD, "ClipFunction, which a learnable amax goes through", aspect="ends")
+def clip_ends() -> Calls:
+    """The gradient passes strictly inside; the lower bound gets the sum of the gradients at and below it, the upper one
+    the sum at and above it."""
+    # Neither bound passes; the gradients are small integers, so that every order gives one sum.
     plain = np.array([0, 0.3, 0.5, 0.7, 1], F32)
     yield {"inputs": plain, **_bounds(0.3, 0.7), "grad_outputs": np.arange(1, 6, dtype=F32)}
     inputs = np.append(around([0.3, 0.7, 5]), np.array([np.inf, -np.inf, 0.0], F32))
     gradients = np.resize(np.array([1, -2, 3, 5, -8], F32), inputs.size)
     for low, high in ((0.3, 0.7), (-0.7, 0.7), (0.7, 0.3)):
         yield {"inputs": inputs, **_bounds(low, high), "grad_outputs": gradients}
+    yield {"inputs": plain[:4].reshape(2, 2), **_bounds(0.3, 0.7), "grad_outputs": np.array([[1, 2], [3, 4]], F32)}
 
 
-@calls(CLIP_BACKWARD, "not-finite")
-def clip_not_finite() -> Iterator[Arguments]:
-    """A NaN input counts for both bounds; an infinite gradient outside leaves NaN."""
+@measured(CLIP_BACKWARD, "ClipFunction, which a learnable amax goes through", aspect="not-finite")
+def clip_not_finite() -> Calls:
+    """A NaN input counts for both bounds; gradients are multiplied by the masks, so that an infinite one gives NaN
+    outside; infinities of both signs sum up to NaN."""
     inputs = np.array([np.nan, 0.5, 2, -2], F32)
     for gradients in ([1, 2, 4, 8], [1, np.inf, 4, 8], [1, 2, np.inf, 8], [1, np.nan, 2, 3]):
         yield {"inputs": inputs, **_bounds(-1, 1), "grad_outputs": np.array(gradients, F32)}
@@ -263,9 +163,9 @@ def clip_not_finite() -> Iterator[Arguments]:
         yield {"inputs": np.zeros(4, F32), **_bounds(-1, -1), "grad_outputs": np.array(gradients, F32)}
 
 
-@calls(CLIP_BACKWARD, "refusals")
-def clip_backward_refusals() -> Iterator[Arguments]:
-    """A bound per element."""
+@measured(CLIP_BACKWARD, "ClipFunction, which a learnable amax goes through", aspect="refusals")
+def clip_backward_refusals() -> Calls:
+    """A bound that gets a gradient has one element."""
     ones = np.ones(2, F32)
     yield {"inputs": ones, **_bounds([0, 0], 1), "grad_outputs": ones}
     yield {"inputs": ones, **_bounds(0, [1, 1]), "grad_outputs": ones}

@@ -1,104 +1,44 @@
 """torch: ``fake_quantize_per_tensor_affine`` and ``fake_quantize_per_channel_affine``, and their gradients."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import ml_dtypes
 import numpy as np
-import numpy.typing as npt
 
-from halfeven.conformance.requirement import Arguments, calls, documented, measured, of, on
+from halfeven.conformance.requirement import Arguments, Calls, documented, measured, on, says, silent
+from halfeven.reference.blocks import Array
 
-__all__ = ["ANSWERS", "REQUIREMENTS"]
+__all__ = ["ANSWERS"]
 
-REQUIREMENTS = (
-    *on(
-        "torch.fake_quantize",
-        documented(
-            "nearest-code",
-            "The input divided by the scale is rounded to the nearest integer (ties, by the library: to even); the "
-            "result is that code's real.",
-            "torch.fake_quantize_per_tensor_affine: equation",
-            operations=("fake_quantize",),
-            checks=("boundaries",),
-            kills=(
-                "half-away",
-                "half-up",
-                "half-down",
-                "half-to-zero",
-                "toward-zero",
-                "floor",
-                "ceil",
-                "reciprocal",
-                "scale-one-ulp-off",
-            ),
-        ),
-        documented(
-            "zero-point-after-rounding",
-            "The zero point is added to the rounded quotient.",
-            "torch.fake_quantize_per_tensor_affine: equation",
-            operations=("fake_quantize",),
-            checks=("odd-zero-point",),
-            kills=("zero-point-before-rounding", "zero-point-fused", "sign-flipped"),
-        ),
-        documented(
-            "saturation",
-            "The code is limited to [quant_min, quant_max], after the zero point.",
-            "torch.fake_quantize_per_tensor_affine: equation",
-            operations=("fake_quantize",),
-            checks=("edges",),
-            kills=("narrow-range", "clamp-before-zero-point", "wrap"),
-        ),
-        documented(
-            "huge-inputs",
-            "Inputs however large, and the infinities, give the end of the grid on their side.",
-            "torch.fake_quantize_per_tensor_affine: the minimum and maximum of the equation, whose argument is "
-            "unbounded",
-            operations=("fake_quantize",),
-            checks=("huge",),
-            kills=("int32-cast", "int64-cast"),
-        ),
+on(
+    "torch.fake_quantize",
+    says(
+        "nearest-code",
+        "The input divided by the scale is rounded to the nearest integer (ties, by the library: to even); the result"
+        " is that code's real.",
+        "torch.fake_quantize_per_tensor_affine: equation",
     ),
-    *of(
-        "torch/fake_quantize_per_tensor_affine.backward",
-        measured(
-            "edges",
-            "The gradient passes where the rounded code lies in the grid, ends included; code and ends are float32.",
-            "torch 2.13.0, gradient of fake_quantize_per_tensor_affine",
-        ),
-        measured(
-            "specials",
-            "Infinities and NaN lie outside; the gradient is multiplied by 1 or 0, so that an infinite one becomes "
-            "NaN outside.",
-            "torch 2.13.0, gradient of fake_quantize_per_tensor_affine",
-        ),
-        measured(
-            "refusals",
-            "A zero point outside the grid is refused.",
-            "torch 2.13.0, fake_quantize_per_tensor_affine",
-        ),
+    says(
+        "zero-point-after-rounding",
+        "The zero point is added to the rounded quotient.",
+        "torch.fake_quantize_per_tensor_affine: equation",
     ),
-    *of(
-        "torch/fake_quantize_per_channel_affine.backward",
-        measured(
-            "edges",
-            "The gradient passes where the rounded code of its channel, a float32, lies in the grid, ends included.",
-            "torch 2.13.0, gradient of fake_quantize_per_channel_affine",
-        ),
-        measured(
-            "specials",
-            "Infinities and NaN lie outside; a negative gradient becomes -0 there.",
-            "torch 2.13.0, gradient of fake_quantize_per_channel_affine",
-        ),
-        measured(
-            "refusals",
-            "A zero point outside the grid, and parameters that are not as many as the channels, are refused.",
-            "torch 2.13.0, fake_quantize_per_channel_affine",
-        ),
+    says(
+        "saturation",
+        "The code is limited to [quant_min, quant_max], after the zero point.",
+        "torch.fake_quantize_per_tensor_affine: equation",
+    ),
+    says(
+        "huge-inputs",
+        "Inputs however large, and the infinities, give the end of the grid on their side.",
+        "torch.fake_quantize_per_tensor_affine: the minimum and maximum of the equation, whose argument is unbounded",
     ),
 )
 
-Array = npt.NDArray[Any]
+
+_EQUATION = "torch.fake_quantize_per_tensor_affine: equation"
+_TENSOR, _CHANNEL = "torch/fake_quantize_per_tensor_affine", "torch/fake_quantize_per_channel_affine"
 
 _INF, _NAN = np.inf, np.nan
 # The sum with a zero point of 1 is a code that float32 does not hold; nor does it hold the end of the last grids.
@@ -129,8 +69,60 @@ def _signs(n: int) -> Array:
     return _f([(0.3, -1.7, 1.1)[i % 3] for i in range(n)])
 
 
-@calls("torch/fake_quantize_per_tensor_affine.backward", "edges")
-def _() -> Iterator[Arguments]:
+def _asked(formula: str, x: Array, scale: float, zero: int, grid: dict[str, int]) -> Arguments:
+    """A call with one scale, or with two along axis 0, for whichever of the two the formula is."""
+    if formula == _TENSOR:
+        return {"input": x, "scale": float(np.float32(scale)), "zero_point": zero} | grid
+    parameters = {"scale": _f([scale, 0.5]), "zero_point": np.array([zero, 0], np.int32)}
+    return {"input": np.stack([x, x]), "axis": 0} | parameters | grid
+
+
+@documented((_TENSOR, _CHANNEL), f"{_EQUATION} (ties, by the library: to even)")
+def nearest(formula: str) -> Calls:
+    """The quotient is rounded to the nearest integer, a tie to the even one; then the zero point is added, and the
+    result is that code's real."""
+    for low, high, zero in ((-128, 127, 0), (-128, 127, 5), (0, 255, 128), (-8, 7, -7), (0, 1, 0)):
+        for scale in (1.0, 0.1, 0.3, 0.75, 1.0000001):
+            x = _near(np.arange(low - zero - 2, high - zero + 3) + 0.5, scale)
+            yield _asked(formula, x, scale, zero, _grid(low, high))
+
+
+@documented((_TENSOR, _CHANNEL), _EQUATION)
+def saturation(formula: str) -> Calls:
+    """The code is limited to the grid, after the zero point: infinities and inputs however large too."""
+    x = _f((_INF, -_INF, 3e38, -3e38, 1e10, -1e10, 3e9, -3e9, 1e20, -1e20, 300, -300))
+    for zero in (0, 3, -3):
+        yield _asked(formula, x, 0.5, zero, _grid(-8, 7))
+
+
+@documented((_TENSOR, _CHANNEL), _EQUATION)
+def zero_point(formula: str) -> Calls:
+    """A zero point however large is added and subtracted."""
+    x = _f([0.5, 1.5, 2.5, -0.5, 0.0, -0.0, 0.05, 0.15, 7.4, -8.6])
+    for zero in (2**24 + 1, -(2**24) - 3):
+        for scale in (1.0, 0.1, 0.3):
+            yield _asked(formula, x, scale, zero, _grid(-(2**25), 2**25))
+
+
+@silent((_TENSOR, _CHANNEL), f"{_EQUATION}, which says nothing of NaN")
+def nan(formula: str) -> Calls:
+    """What NaN becomes; the document does not say."""
+    for values in ([_NAN], [1, _NAN, -1], [_NAN, 2] * 40):
+        yield _asked(formula, _f(values), 0.5, 2, _grid(-8, 7))
+
+
+@documented("torch/fake_quantize_per_channel_affine", "torch.fake_quantize_per_channel_affine: argument axis")
+def channels() -> Calls:
+    """Each index along the axis has its scale and its zero point."""
+    x = _f(np.arange(24) * 0.7 - 8).reshape(2, 3, 4)
+    for axis, n in enumerate(x.shape):
+        parameters = {"scale": _f(np.arange(1, n + 1) * 0.3), "zero_point": np.arange(n, dtype=np.int32)}
+        yield {"input": x, "axis": axis} | parameters | _grid(-8, 7)
+
+
+@measured("torch/fake_quantize_per_tensor_affine.backward", "torch 2.13.0, gradient of fake_quantize_per_tensor_affine")
+def edges() -> Calls:
+    """The gradient passes where the rounded code lies in the grid, ends included; code and ends are float32."""
     for dtype in (np.float32, np.float16, ml_dtypes.bfloat16):
         for low, high, zero in ((-128, 127, 0), (-128, 127, 5), (0, 255, 128), (-8, 7, -7), (0, 1, 0), (0, 0, 0)):
             for scale in (0.1, 0.3):
@@ -140,10 +132,14 @@ def _() -> Iterator[Arguments]:
     for v, high in _ROUNDED_CODES:
         beyond = {"x": _f([v]), "scale": 1.0, "zero_point": 1, "grad": _f([1])}
         yield beyond | _grid(-(2**24), high)
+    below = {"x": _f([-(2.0**24) - 4, -(2.0**24) - 6]), "scale": 1.0, "zero_point": 0, "grad": _f([1, 1])}
+    yield below | _grid(-(2**24) - 3, 0)
 
 
-@calls("torch/fake_quantize_per_tensor_affine.backward", "specials")
-def _() -> Iterator[Arguments]:
+@measured("torch/fake_quantize_per_tensor_affine.backward", "torch 2.13.0, gradient of fake_quantize_per_tensor_affine")
+def specials() -> Calls:
+    """Infinities and NaN lie outside; the gradient is multiplied by 1 or 0, so that an infinite one becomes NaN
+    outside."""
     x = _f(_SPECIALS)
     for scale in (0.5, 0.0, _INF, 1e-45):
         yield {"x": x, "scale": scale, "zero_point": 1, "grad": _signs(x.size)} | _grid(-128, 127)
@@ -151,14 +147,20 @@ def _() -> Iterator[Arguments]:
     yield {"x": _f([]), "scale": 0.5, "zero_point": 0, "grad": _f([])} | _grid(-8, 7)
 
 
-@calls("torch/fake_quantize_per_tensor_affine.backward", "refusals")
-def _() -> Iterator[Arguments]:
+@measured("torch/fake_quantize_per_tensor_affine.backward", "torch 2.13.0, fake_quantize_per_tensor_affine")
+def refusals() -> Calls:
+    """A zero point outside the grid is refused."""
     for zero in (8, -9, 300):
         yield {"x": _f([1]), "scale": 0.5, "zero_point": zero, "grad": _f([1])} | _grid(-8, 7)
 
 
-@calls("torch/fake_quantize_per_channel_affine.backward", "edges")
-def _() -> Iterator[Arguments]:
+@measured(
+    "torch/fake_quantize_per_channel_affine.backward",
+    "torch 2.13.0, gradient of fake_quantize_per_channel_affine",
+    aspect="edges",
+)
+def gradient_edges() -> Calls:
+    """The gradient passes where the rounded code of its channel, a float32, lies in the grid, ends included."""
     zeros = (0, 5, -7, 127, -128)
     for dtype in (np.float32, np.float16, ml_dtypes.bfloat16):
         for scale in (0.1, 0.3):
@@ -170,18 +172,30 @@ def _() -> Iterator[Arguments]:
     for v, high in _ROUNDED_CODES:
         beyond = {"x": _f([v]), "scale": _f([1]), "zero_point": np.array([1], np.int32), "grad": _f([1])}
         yield beyond | {"axis": 0} | _grid(-(2**24), high)
+    below = {"x": _f([[-(2.0**24) - 4, -(2.0**24) - 6]]), "scale": _f([1]), "grad": _f([[1, 1]])}
+    yield below | {"zero_point": np.array([0], np.int32), "axis": 0} | _grid(-(2**24) - 3, 0)
 
 
-@calls("torch/fake_quantize_per_channel_affine.backward", "specials")
-def _() -> Iterator[Arguments]:
+@measured(
+    "torch/fake_quantize_per_channel_affine.backward",
+    "torch 2.13.0, gradient of fake_quantize_per_channel_affine",
+    aspect="specials",
+)
+def gradient_specials() -> Calls:
+    """Infinities and NaN lie outside; a negative gradient becomes -0 there."""
     x = np.tile(_f(_SPECIALS), (3, 1))
     grad = _signs(x.size).reshape(x.shape)
     z = np.array([0, 1, -1], np.int32)
     yield {"x": x, "scale": _f([0.5, 0, _INF]), "zero_point": z, "axis": 0, "grad": grad} | _grid(-128, 127)
 
 
-@calls("torch/fake_quantize_per_channel_affine.backward", "refusals")
-def _() -> Iterator[Arguments]:
+@measured(
+    "torch/fake_quantize_per_channel_affine.backward",
+    "torch 2.13.0, fake_quantize_per_channel_affine",
+    aspect="refusals",
+)
+def gradient_refusals() -> Calls:
+    """A zero point outside the grid, and parameters that are not as many as the channels, are refused."""
     x = np.ones((2, 3), np.float32)
     good = {"x": x, "scale": _f([1, 1]), "zero_point": np.zeros(2, np.int32), "axis": 0, "grad": x} | _grid(-8, 7)
     changes: list[dict[str, Any]] = [{"axis": axis} for axis in (1, -1, -3)]
@@ -208,7 +222,21 @@ def _fixed_per_channel_gradient(
     return torch.autograd.grad(y, given, grad)[0]
 
 
+def _per_tensor(**given: Any) -> Any:
+    import torch
+
+    return torch.fake_quantize_per_tensor_affine(**given)
+
+
+def _per_channel(**given: Any) -> Any:
+    import torch
+
+    return torch.fake_quantize_per_channel_affine(**given)
+
+
 ANSWERS: dict[str, dict[str, Callable[..., Any]]] = {
+    "torch.fake_quantize_per_tensor_affine": {"torch/fake_quantize_per_tensor_affine": _per_tensor},
+    "torch.fake_quantize_per_channel_affine": {"torch/fake_quantize_per_channel_affine": _per_channel},
     "torch.learnable": {
         "torch/fake_quantize_per_tensor_affine.backward": _fixed_per_tensor_gradient,
         "torch/fake_quantize_per_channel_affine.backward": _fixed_per_channel_gradient,

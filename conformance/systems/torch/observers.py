@@ -5,128 +5,15 @@ from typing import Any
 
 import ml_dtypes
 import numpy as np
-import numpy.typing as npt
 
-from halfeven.conformance.requirement import Arguments, calls, documented, expected, measured, of
+from halfeven.conformance.requirement import Arguments, Calls, documented, expected, measured
+from halfeven.reference.blocks import Array
 
-__all__ = ["ANSWERS", "REQUIREMENTS"]
-
-REQUIREMENTS = (
-    *of(
-        "torch/MinMaxObserver.calculate_qparams",
-        documented(
-            "affine",
-            "An affine scale is the range over the number of steps, and the zero point the lowest code less the "
-            "rounded quotient of the minimum and the scale, a tie to the even integer.",
-            "MinMaxObserver: equations of s and z, not symmetric",
-        ),
-        documented(
-            "symmetric",
-            "A symmetric scale is twice the largest magnitude over the number of steps; the zero point is 0 for "
-            "qint8 and 128 otherwise.",
-            "MinMaxObserver: equations of s and z, symmetric",
-        ),
-        documented(
-            "one-sided-ranges",
-            "The equations hold for a range that does not hold zero.",
-            "MinMaxObserver: equations of s and z, not symmetric",
-            calls=("one-sided",),
-        ),
-        documented(
-            "equal-ends",
-            "Where minimum and maximum are equal, the scale is 1 and the zero point 0.",
-            "MinMaxObserver: note on equal minimum and maximum",
-        ),
-        documented(
-            "small-ranges",
-            "The equations hold for ranges however small.",
-            "MinMaxObserver: equations of s; it does not say what eps is for",
-        ),
-        documented(
-            "dtypes",
-            "The ends of the range are those of the dtype.",
-            "MinMaxObserver: Qmin and Qmax; dtypes beside qint8 and quint8, and their zero points, are measured",
-        ),
-        documented(
-            "reduced-range",
-            "reduce_range leaves out one bit of an 8-bit range.",
-            "MinMaxObserver: argument reduce_range",
-        ),
-        documented(
-            "given-ends",
-            "quant_min and quant_max together replace the ends of the range; reduce_range halves them.",
-            "MinMaxObserver: arguments quant_min and quant_max; that they are halved is measured",
-        ),
-        documented(
-            "given-ends-symmetric",
-            "The symmetric zero point does not depend on given ends.",
-            "MinMaxObserver: equation of z, symmetric",
-        ),
-        documented(
-            "channels",
-            "Every channel has its own scale and zero point.",
-            "PerChannelMinMaxObserver: computed as MinMaxObserver, per channel",
-        ),
-        measured(
-            "float-zero-points",
-            "per_channel_affine_float_qparams keeps the range as it is, takes 1 for a scale of at most eps, and "
-            "does not round the zero point.",
-            "torch 2.13.0, PerChannelMinMaxObserver",
-        ),
-        measured(
-            "unobserved",
-            "Before anything was observed, the scale is 1 and the zero point 0.",
-            "torch 2.13.0, MinMaxObserver and PerChannelMinMaxObserver",
-        ),
-        expected(
-            "specials",
-            "NaN and infinite ranges give NaN and infinite scales, and the zero point that the equation gives "
-            "where it gives one.",
-            "MinMaxObserver says nothing of them",
-        ),
-        measured(
-            "refusals",
-            "A minimum above the maximum, another dtype, ends without zero between them, more than 256 codes for "
-            "int8 and a reduced symmetric quint8 are refused.",
-            "torch 2.13.0, MinMaxObserver",
-        ),
-    ),
-    *of(
-        "torch/MinMaxObserver",
-        documented(
-            "batches",
-            "Minimum and maximum run over all batches; NaN stays, and a batch without elements changes nothing.",
-            "MinMaxObserver: equations of the running minimum and maximum; NaN and empty batches are measured",
-        ),
-    ),
-    *of(
-        "torch/PerChannelMinMaxObserver",
-        documented(
-            "batches",
-            "Minimum and maximum run per index along ch_axis.",
-            "PerChannelMinMaxObserver: running values per channel",
-        ),
-        measured(
-            "refusals",
-            "Fewer than two dimensions, an axis outside them and another number of channels are refused.",
-            "torch 2.13.0, PerChannelMinMaxObserver",
-        ),
-    ),
-    *of(
-        "torch/MovingAverageMinMaxObserver",
-        documented(
-            "batches",
-            "After the first batch, minimum and maximum are (1 - c) times the old plus c times the new.",
-            "MovingAverageMinMaxObserver: equations",
-        ),
-    ),
-)
-
-Array = npt.NDArray[Any]
-
+__all__ = ["ANSWERS"]
 
 _INF, _NAN = np.inf, np.nan
-_DTYPES = ("quint8", "qint8", "uint8", "int8", "int16", "uint16", "qint32", "int32", "quint4x2", "float8_e5m2")
+_INTEGERS = ("quint8", "qint8", "uint8", "int8", "int16", "uint16", "qint32", "int32", "quint4x2")
+_DTYPES = (*_INTEGERS, "float8_e5m2", "float8_e4m3fn")
 _TENSOR = ("per_tensor_affine", "per_tensor_symmetric")
 _CHANNEL = ("per_channel_affine", "per_channel_symmetric")
 _FAR = ((-1000, -999.99994), (999.99994, 1000))  # zero points that an int32 does not hold
@@ -141,8 +28,10 @@ def _range(low: Any, high: Any, **settings: Any) -> Arguments:
     return {"min_val": _f(low), "max_val": _f(high)} | settings
 
 
-@calls("torch/MinMaxObserver.calculate_qparams", "affine")
-def _() -> Iterator[Arguments]:
+@documented("torch/MinMaxObserver.calculate_qparams", "MinMaxObserver: equations of s and z, not symmetric")
+def affine() -> Calls:
+    """An affine scale is the range over the number of steps, and the zero point the lowest code less the rounded
+    quotient of the minimum and the scale, a tie to the even integer."""
     for low, high in _BOTH_SIDES:
         for dtype in ("quint8", "qint8"):
             yield _range(low, high, dtype=dtype)
@@ -153,30 +42,39 @@ def _() -> Iterator[Arguments]:
             yield _range(low * scale, (low + 255) * scale, dtype="qint8")
 
 
-@calls("torch/MinMaxObserver.calculate_qparams", "symmetric")
-def _() -> Iterator[Arguments]:
+@documented("torch/MinMaxObserver.calculate_qparams", "MinMaxObserver: equations of s and z, symmetric")
+def symmetric() -> Calls:
+    """A symmetric scale is twice the largest magnitude over the number of steps; the zero point is 0 for qint8 and 128
+    otherwise."""
     for low, high in (*_BOTH_SIDES, (1, 2), (-2, -1), (0, 5), (-5, 0), (-3e38, 3e38)):
         for dtype in ("quint8", "qint8"):
             yield _range(low, high, dtype=dtype, qscheme="per_tensor_symmetric")
 
 
-@calls("torch/MinMaxObserver.calculate_qparams", "one-sided")
-def _() -> Iterator[Arguments]:
+@documented(
+    "torch/MinMaxObserver.calculate_qparams",
+    "MinMaxObserver: equations of s and z, not symmetric",
+    aspect="one-sided-ranges",
+)
+def one_sided() -> Calls:
+    """The equations hold for a range that does not hold zero."""
     for low, high in ((1, 2), (-2, -1), (0.5, 0.75), (100, 101), (0, 1), (-1, 0), (0, 3.3), *_FAR):
         for dtype in ("quint8", "qint8"):
             yield _range(low, high, dtype=dtype)
 
 
-@calls("torch/MinMaxObserver.calculate_qparams", "equal-ends")
-def _() -> Iterator[Arguments]:
+@documented("torch/MinMaxObserver.calculate_qparams", "MinMaxObserver: note on equal minimum and maximum")
+def equal_ends() -> Calls:
+    """Where minimum and maximum are equal, the scale is 1 and the zero point 0."""
     for value in (0, 1, -3, 1e-30):
         for qscheme in _TENSOR:
             yield _range(value, value, qscheme=qscheme, dtype="qint8")
     yield _range([0, 2, -1], [0, 2, 1], qscheme="per_channel_affine")
 
 
-@calls("torch/MinMaxObserver.calculate_qparams", "small-ranges")
-def _() -> Iterator[Arguments]:
+@documented("torch/MinMaxObserver.calculate_qparams", "MinMaxObserver: equations of s; it does not say what eps is for")
+def small_ranges() -> Calls:
+    """The equations hold for ranges however small."""
     for size in (1e-30, 1e-6, 3e-5, 3.0398369e-05, 1e-40):
         for qscheme in _TENSOR:
             yield _range(-size, size, qscheme=qscheme, dtype="qint8")
@@ -184,22 +82,31 @@ def _() -> Iterator[Arguments]:
     yield _range(-1, 1, eps=0.5)
 
 
-@calls("torch/MinMaxObserver.calculate_qparams", "dtypes")
-def _() -> Iterator[Arguments]:
+@documented(
+    "torch/MinMaxObserver.calculate_qparams",
+    "MinMaxObserver: Qmin and Qmax; dtypes other than qint8 and quint8, and their zero points, are measured",
+)
+def dtypes() -> Calls:
+    """The ends of the range are those of the dtype."""
     for dtype in _DTYPES:
         for qscheme in _TENSOR:
             yield _range(-1000, 500, dtype=dtype, qscheme=qscheme)
 
 
-@calls("torch/MinMaxObserver.calculate_qparams", "reduced-range")
-def _() -> Iterator[Arguments]:
+@documented("torch/MinMaxObserver.calculate_qparams", "MinMaxObserver: argument reduce_range")
+def reduced_range() -> Calls:
+    """reduce_range leaves out one bit of an 8-bit range."""
     for dtype in _DTYPES:
         for qscheme in _TENSOR:
             yield _range(-1, 3, dtype=dtype, qscheme=qscheme, reduce_range=True)
 
 
-@calls("torch/MinMaxObserver.calculate_qparams", "given-ends")
-def _() -> Iterator[Arguments]:
+@documented(
+    "torch/MinMaxObserver.calculate_qparams",
+    "MinMaxObserver: arguments quant_min and quant_max; that they are halved is measured",
+)
+def given_ends() -> Calls:
+    """quant_min and quant_max together replace the ends of the range; reduce_range halves them."""
     for low, high in ((0, 15), (-8, 7), (-7, 7), (0, 1), (-1, 0), (-128, 127), (-7, 0)):
         for dtype in ("quint8", "qint8"):
             yield _range(-1, 3, dtype=dtype, quant_min=low, quant_max=high)
@@ -208,16 +115,20 @@ def _() -> Iterator[Arguments]:
     yield _range(-1, 3, quant_max=7)
 
 
-@calls("torch/MinMaxObserver.calculate_qparams", "given-ends-symmetric")
-def _() -> Iterator[Arguments]:
+@documented("torch/MinMaxObserver.calculate_qparams", "MinMaxObserver: equation of z, symmetric")
+def given_ends_symmetric() -> Calls:
+    """The symmetric zero point does not depend on given ends."""
     for low, high in ((0, 15), (0, 14), (-4, 3), (0, 255)):
         for dtype in ("quint8", "uint8", "qint8", "uint16"):
             ends = {"quant_min": low, "quant_max": high}
             yield _range(-1, 3, dtype=dtype, qscheme="per_tensor_symmetric", **ends)
 
 
-@calls("torch/MinMaxObserver.calculate_qparams", "channels")
-def _() -> Iterator[Arguments]:
+@documented(
+    "torch/MinMaxObserver.calculate_qparams", "PerChannelMinMaxObserver: computed as MinMaxObserver, per channel"
+)
+def channels() -> Calls:
+    """Every channel has its own scale and zero point."""
     low, high = [-1, -0.3, -1000, -1e-3], [3, 0.1, 500, 2e5]
     for qscheme in _CHANNEL:
         for dtype in ("quint8", "qint8", "int16"):
@@ -225,8 +136,10 @@ def _() -> Iterator[Arguments]:
     yield _range(-1, 1, qscheme="per_channel_affine")
 
 
-@calls("torch/MinMaxObserver.calculate_qparams", "float-zero-points")
-def _() -> Iterator[Arguments]:
+@measured("torch/MinMaxObserver.calculate_qparams", "torch 2.13.0, PerChannelMinMaxObserver")
+def float_zero_points() -> Calls:
+    """per_channel_affine_float_qparams keeps the range as it is, takes 1 for a scale of at most eps, and does not round
+    the zero point."""
     for low, high in (([-1, 0, 1, -2], [1, 0, 2, -1]), ([-3e38, 1e-9], [3e38, 2e-9])):
         for dtype in ("quint8", "quint4x2"):
             yield _range(low, high, qscheme="per_channel_affine_float_qparams", dtype=dtype)
@@ -235,17 +148,21 @@ def _() -> Iterator[Arguments]:
         yield _range([0, 0, 0], ends, qscheme="per_channel_affine_float_qparams", eps=eps)
 
 
-@calls("torch/MinMaxObserver.calculate_qparams", "unobserved")
-def _() -> Iterator[Arguments]:
+@measured("torch/MinMaxObserver.calculate_qparams", "torch 2.13.0, MinMaxObserver and PerChannelMinMaxObserver")
+def unobserved() -> Calls:
+    """Before anything was observed, the scale is 1 and the zero point 0."""
     for qscheme in _TENSOR:
         yield _range(_INF, -_INF, qscheme=qscheme)
     for qscheme in _CHANNEL:
         yield _range([], [], qscheme=qscheme)
         yield _range([], [1], qscheme=qscheme)
+        yield _range([1], [], qscheme=qscheme)
 
 
-@calls("torch/MinMaxObserver.calculate_qparams", "specials")
-def _() -> Iterator[Arguments]:
+@expected("torch/MinMaxObserver.calculate_qparams", "MinMaxObserver says nothing of them")
+def specials() -> Calls:
+    """NaN and infinite ranges give NaN and infinite scales, and the zero point that the equation gives where it gives
+    one."""
     for low, high in ((_NAN, 1), (-1, _NAN), (-1, _INF), (-_INF, _INF), (-_INF, 1), (-3.4e38, 3.4e38)):
         for qscheme in _TENSOR:
             for dtype in ("quint8", "qint8"):
@@ -253,9 +170,13 @@ def _() -> Iterator[Arguments]:
     yield _range(-1000, 0, dtype="qint32")
 
 
-@calls("torch/MinMaxObserver.calculate_qparams", "refusals")
-def _() -> Iterator[Arguments]:
+@measured("torch/MinMaxObserver.calculate_qparams", "torch 2.13.0, MinMaxObserver")
+def refusals() -> Calls:
+    """A minimum above the maximum, another dtype, ends without zero between them, more than 256 codes for int8 and a
+    reduced symmetric quint8 are refused."""
     yield _range(1, -1)
+    yield _range(_INF, 3)
+    yield _range(-3, -_INF)
     yield _range([-1, 2], [1, 1], qscheme="per_channel_affine")
     yield _range(-1, 1, dtype="float32")
     yield _range(-1, 1, dtype="int64")
@@ -282,14 +203,20 @@ def _batches() -> Iterator[tuple[Array, ...]]:
     yield (_f([-_INF]), _f([1, 2]))
 
 
-@calls("torch/MinMaxObserver", "batches")
-def _() -> Iterator[Arguments]:
+@documented(
+    "torch/MinMaxObserver",
+    "MinMaxObserver: equations of the running minimum and maximum; NaN and empty batches are measured",
+    aspect="batches",
+)
+def minmax_batches() -> Calls:
+    """Minimum and maximum run over all batches; NaN stays, and a batch without elements changes nothing."""
     for batches in _batches():
         yield {"batches": batches}
 
 
-@calls("torch/MovingAverageMinMaxObserver", "batches")
-def _() -> Iterator[Arguments]:
+@documented("torch/MovingAverageMinMaxObserver", "MovingAverageMinMaxObserver: equations", aspect="batches")
+def moving_average_batches() -> Calls:
+    """After the first batch, minimum and maximum are (1 - c) times the old plus c times the new."""
     for batches in _batches():
         for constant in (0.01, 0.1, 0.5, 1.0):
             yield {"batches": batches, "averaging_constant": constant}
@@ -298,8 +225,9 @@ def _() -> Iterator[Arguments]:
     yield {"batches": steps, "averaging_constant": 1 / 3}
 
 
-@calls("torch/PerChannelMinMaxObserver", "batches")
-def _() -> Iterator[Arguments]:
+@documented("torch/PerChannelMinMaxObserver", "PerChannelMinMaxObserver: running values per channel", aspect="batches")
+def channel_batches() -> Calls:
+    """Minimum and maximum run per index along ch_axis."""
     x = _f(np.arange(24).reshape(2, 3, 4) * 0.3 - 2)
     for axis in (0, 1, 2, -1, -3):
         yield {"batches": (x,), "ch_axis": axis}
@@ -309,8 +237,9 @@ def _() -> Iterator[Arguments]:
     yield {"batches": (x[0].astype(np.float16),), "ch_axis": 1}
 
 
-@calls("torch/PerChannelMinMaxObserver", "refusals")
-def _() -> Iterator[Arguments]:
+@measured("torch/PerChannelMinMaxObserver", "torch 2.13.0, PerChannelMinMaxObserver", aspect="refusals")
+def channel_refusals() -> Calls:
+    """Fewer than two dimensions, an axis outside them and another number of channels are refused."""
     x = _f(np.arange(6).reshape(2, 3))
     yield {"batches": (x[0],)}
     yield {"batches": (x,), "ch_axis": 2}

@@ -5,7 +5,13 @@ from halfeven.conformance.backends.entry import Backends, Entry
 __all__ = ["BACKENDS"]
 
 BACKENDS: Backends = {
-    "torchao": Entry("torchao", "torchao", "quant_primitives, mx_formats", extra="torchao", adapter="torchao.adapter"),
+    "torchao": Entry(
+        "torchao",
+        "torchao",
+        "quant_primitives, mx_formats",
+        extra="torchao",
+        imports="torchao.quantization.quant_primitives",
+    ),
     "torchao.pt2e": Entry(
         "torchao",
         "torchao",

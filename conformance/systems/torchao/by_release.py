@@ -2,15 +2,17 @@
 
 import importlib
 from collections.abc import Callable, Mapping
-from functools import partial
+from dataclasses import dataclass
 from typing import Any
 
 from halfeven.conformance.backends.common import installed
 from halfeven.conformance.backends.protocol import Unsupported
 
-__all__ = ["absent", "by_release", "named", "primitive", "with_members"]
+__all__ = ["absent", "by_release", "primitive", "with_members"]
 
 Answers = Mapping[str, Callable[..., Any]]
+QUOTES = ("'", '"')
+_MEMBERS = {"mapping_type": "MappingType", "zero_point_domain": "ZeroPointDomain"}
 
 
 def by_release(newest: Answers, **until: Answers) -> dict[str, Callable[..., Any]]:
@@ -40,12 +42,30 @@ def absent(**_given: Any) -> Any:
 
 def primitive(name: str, module: str = "torchao.quantization.quant_primitives", **fixed: Any) -> Callable[..., Any]:
     """A function of torchao's by its name, which takes dtypes, mappings and domains by theirs."""
-    return partial(named, name, module, **fixed)
+    return _Primitive(name, module, fixed)
 
 
-def named(name: str, module: str, /, **given: Any) -> Any:
-    """What the function ``name`` of a module answers."""
-    return getattr(importlib.import_module(module), name)(**with_members(given))
+@dataclass(frozen=True)
+class _Primitive:
+    name: str
+    module: str
+    fixed: Mapping[str, Any]
+
+    def __call__(self, **given: Any) -> Any:
+        """What the function answers."""
+        return getattr(importlib.import_module(self.module), self.name)(**with_members({**self.fixed, **given}))
+
+    def spelt(self, passed: Mapping[str, str]) -> tuple[str, str]:
+        """The lines that import the function, and the call with these arguments, for a script."""
+        home, _, last = self.module.rpartition(".")
+        given = {key: repr(value) for key, value in self.fixed.items()} | dict(passed)
+        members = {
+            key: f"torch.{text[1:-1]}" if key.endswith("dtype") else f"{last}.{_MEMBERS[key]}.{text[1:-1]}"
+            for key, text in given.items()
+            if text.startswith(QUOTES) and (key.endswith("dtype") or key in _MEMBERS)
+        }
+        words = (f"{key}={text}" for key, text in (given | members).items())
+        return f"import torch\nfrom {home} import {last}", f"{last}.{self.name}({', '.join(words)})"
 
 
 def with_members(given: Mapping[str, Any]) -> dict[str, Any]:

@@ -1,134 +1,19 @@
 """torchao: floatx. Calls: every format of 2 to 8 bits, its midpoints, and rows whose scale is at a bound."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from itertools import product
 from typing import Any
 
 import ml_dtypes
 import numpy as np
-import numpy.typing as npt
 
 from halfeven.conformance.bits import step
-from halfeven.conformance.requirement import Arguments, calls, documented, measured, of, silent
+from halfeven.conformance.requirement import Calls, calls, documented, measured, silent
 from halfeven.conformance.systems.torchao.by_release import by_release
+from halfeven.reference.blocks import Array
 from halfeven.reference.minifloat import decode, floatx
 
-__all__ = ["ANSWERS", "REQUIREMENTS"]
-
-REQUIREMENTS = (
-    *of(
-        "torchao/f32_to_floatx_unpacked",
-        measured(
-            "nearest",
-            "A number becomes the nearest one of the format, and halfway between two the one with the even code, "
-            "for every exponent and mantissa width.",
-            "torchao.prototype.custom_fp_utils._f32_to_floatx_unpacked",
-            calls=("nearest", "ties-of-both-signs", "shapes"),
-        ),
-        measured(
-            "saturation",
-            "What is larger than the largest number, and an infinity, becomes the largest number of its sign: no "
-            "code is infinity or NaN.",
-            "torchao.prototype.custom_fp_utils._f32_to_floatx_unpacked",
-        ),
-        measured(
-            "zero-keeps-its-sign",
-            "Zero keeps its sign, and a number too small becomes the zero of its sign.",
-            "torchao.prototype.custom_fp_utils._f32_to_floatx_unpacked",
-            calls=("zeros",),
-        ),
-        silent(
-            "nan",
-            "NaN is refused, for no code stands for it.",
-            "torchao.prototype.custom_fp_utils._f32_to_floatx_unpacked",
-        ),
-        measured(
-            "refusals",
-            "The input is float32, sign, exponent and mantissa fit in eight bits, and the exponent has at least "
-            "one bit.",
-            "torchao.prototype.custom_fp_utils._f32_to_floatx_unpacked",
-        ),
-    ),
-    *of(
-        "torchao/floatx_unpacked_to_f32",
-        measured(
-            "every-code",
-            "Every code stands for one number: subnormal where the exponent field is zero, and finite where it is "
-            "all ones.",
-            "torchao.prototype.custom_fp_utils._floatx_unpacked_to_f32",
-            calls=("all-codes",),
-        ),
-        measured(
-            "refusals",
-            "Codes are uint8, and sign, exponent and mantissa fit in eight bits.",
-            "torchao.prototype.custom_fp_utils._floatx_unpacked_to_f32",
-        ),
-    ),
-    *of(
-        "torchao/choose_qparams_affine_floatx",
-        documented(
-            "row-scale",
-            "The scale of a row is its largest magnitude over the largest number of the format, divided in float32 "
-            "and rounded to the dtype of the input.",
-            "AffineQuantizedTensor: from_hp_to_fpx, and choose_qparams_affine_floatx",
-            calls=("scale",),
-        ),
-        measured(
-            "smallest-scale",
-            "The magnitude is at least 1e-12 before it is divided, in float32: a float16 scale may still be zero.",
-            "torchao.quantization.quant_primitives.choose_qparams_affine_floatx",
-            calls=("small-rows",),
-        ),
-        measured(
-            "specials",
-            "A row with NaN has the scale NaN, a row with an infinity an infinite one.",
-            "torchao.quantization.quant_primitives.choose_qparams_affine_floatx",
-        ),
-        measured(
-            "refusals",
-            "A tensor without rows of at least one column is refused.",
-            "torchao.quantization.quant_primitives.choose_qparams_affine_floatx",
-        ),
-    ),
-    *of(
-        "torchao/quantize_affine_floatx",
-        documented(
-            "divides",
-            "A code is that of the float32 quotient of the number and the scale of its row, divided, not "
-            "multiplied by a reciprocal.",
-            "AffineQuantizedTensor: the affine transformation, float over scale",
-            calls=("rows", "ties", "sixteen-bit-rows"),
-        ),
-        silent(
-            "zero-scale",
-            "Zero over a zero scale is NaN and is refused, as is a NaN in the input.",
-            "torchao.quantization.quant_primitives.quantize_affine_floatx",
-        ),
-        measured(
-            "refusals",
-            "There is one scale per row, and the exponent has at least one bit.",
-            "torchao.quantization.quant_primitives.quantize_affine_floatx",
-        ),
-    ),
-    *of(
-        "torchao/dequantize_affine_floatx",
-        documented(
-            "product",
-            "A real is the number of the code times the scale of its row in float32, rounded to the output dtype.",
-            "AffineQuantizedTensor: dequantize",
-            calls=("all-codes", "rows"),
-        ),
-        measured(
-            "refusals",
-            "Codes are uint8, and there is one scale per row.",
-            "torchao.quantization.quant_primitives.dequantize_affine_floatx",
-        ),
-    ),
-)
-
-Array = npt.NDArray[Any]
-Calls = Iterator[Arguments]
-
+__all__ = ["ANSWERS"]
 
 _ENCODE, _DECODE = "torchao/f32_to_floatx_unpacked", "torchao/floatx_unpacked_to_f32"
 _CHOOSE, _QUANTIZE, _DEQUANTIZE = (
@@ -157,8 +42,10 @@ def _row(n: int, seed: int) -> Array:
     return np.ldexp((k % 251 - 125).astype(np.float32), -(k % 11)).astype(np.float32)
 
 
-@calls(_ENCODE, "nearest")
-def _nearest() -> Calls:
+@measured(_ENCODE, "torchao.prototype.custom_fp_utils._f32_to_floatx_unpacked")
+def nearest() -> Calls:
+    """A number becomes the nearest one of the format, and halfway between two the one with the even code, for every
+    exponent and mantissa width."""
     for e, m in _FORMATS:
         v = _numbers(e, m)
         middle = (v[1:] + v[:-1]) / 2
@@ -167,16 +54,19 @@ def _nearest() -> Calls:
         yield {"x": points, "ebits": e, "mbits": m}
 
 
-@calls(_ENCODE, "ties-of-both-signs")
-def _ties_of_both_signs() -> Calls:
+@calls(_ENCODE, "nearest")
+def ties_of_both_signs() -> Calls:
+    """Midpoints, negative too."""
     for e, m in _FORMATS:
         v = _numbers(e, m)
         middle = (v[1:] + v[:-1]) / 2
         yield {"x": np.concatenate([middle, -middle]), "ebits": e, "mbits": m}
 
 
-@calls(_ENCODE, "saturation")
-def _saturation() -> Calls:
+@measured(_ENCODE, "torchao.prototype.custom_fp_utils._f32_to_floatx_unpacked")
+def saturation() -> Calls:
+    """What is larger than the largest number, and an infinity, becomes the largest number of its sign: no code is
+    infinity or NaN."""
     for e, m in _FORMATS:
         v = _numbers(e, m)
         top, gap = v[-1], v[-1] - v[-2]
@@ -184,26 +74,30 @@ def _saturation() -> Calls:
         yield {"x": np.concatenate([beyond, -beyond]), "ebits": e, "mbits": m}
 
 
-@calls(_ENCODE, "zeros")
-def _zeros() -> Calls:
+@measured(_ENCODE, "torchao.prototype.custom_fp_utils._f32_to_floatx_unpacked", aspect="zero-keeps-its-sign")
+def zeros() -> Calls:
+    """Zero keeps its sign, and a number too small becomes the zero of its sign."""
     for e, m in _FORMATS:
         yield {"x": _f32(0.0, -0.0, 1e-45, -1e-45, 1e-39, -1e-30), "ebits": e, "mbits": m}
 
 
-@calls(_ENCODE, "nan")
-def _nan() -> Calls:
+@silent(_ENCODE, "torchao.prototype.custom_fp_utils._f32_to_floatx_unpacked")
+def nan() -> Calls:
+    """NaN is refused, for no code stands for it."""
     for e, m in _FORMATS:
         yield {"x": _NANS.view(np.float32), "ebits": e, "mbits": m}
 
 
-@calls(_ENCODE, "shapes")
-def _shapes() -> Calls:
+@calls(_ENCODE, "nearest")
+def shapes() -> Calls:
+    """Any rank, and no elements."""
     for shape in ((), (0,), (3, 0), (2, 3), (1, 2, 1, 2)):
         yield {"x": np.full(shape, 1.25, np.float32), "ebits": 2, "mbits": 3}
 
 
-@calls(_ENCODE, "refusals")
-def _refusals() -> Calls:
+@measured(_ENCODE, "torchao.prototype.custom_fp_utils._f32_to_floatx_unpacked")
+def refusals() -> Calls:
+    """The input is float32, sign, exponent and mantissa fit in eight bits, and the exponent has at least one bit."""
     x = _f32(1.0)
     yield {"x": x.astype(np.float64), "ebits": 2, "mbits": 1}
     yield {"x": x.astype(np.float16), "ebits": 2, "mbits": 1}
@@ -212,27 +106,32 @@ def _refusals() -> Calls:
     yield {"x": x, "ebits": 0, "mbits": 3}
 
 
-@calls(_DECODE, "all-codes")
-def _all_codes() -> Calls:
+@measured(_DECODE, "torchao.prototype.custom_fp_utils._floatx_unpacked_to_f32", aspect="every-code")
+def all_codes() -> Calls:
+    """Every code stands for one number: subnormal where the exponent field is zero, and finite where it is all ones."""
     for e, m in _FORMATS:
         yield {"x": np.arange(2 ** (1 + e + m)).astype(np.uint8), "ebits": e, "mbits": m}
 
 
-@calls(_DECODE, "refusals")
-def _decode_refusals() -> Calls:
+@measured(_DECODE, "torchao.prototype.custom_fp_utils._floatx_unpacked_to_f32", aspect="refusals")
+def decode_refusals() -> Calls:
+    """Codes are uint8, and sign, exponent and mantissa fit in eight bits."""
     yield {"x": np.zeros(2, np.int8), "ebits": 2, "mbits": 1}
     yield {"x": np.zeros(2, np.uint8), "ebits": 5, "mbits": 3}
 
 
-@calls(_CHOOSE, "scale")
+@documented(_CHOOSE, "AffineQuantizedTensor: from_hp_to_fpx, and choose_qparams_affine_floatx", aspect="row-scale")
 def _scale() -> Calls:
+    """The scale of a row is its largest magnitude over the largest number of the format, divided in float32 and rounded
+    to the dtype of the input."""
     rows = np.stack([_row(8, 3), _row(8, 77), -np.abs(_row(8, 5)), np.full(8, 0.1, np.float32)])
     for (e, m), dtype in product(_FORMATS, _DTYPES):
         yield {"tensor": rows.astype(dtype), "ebits": e, "mbits": m}
 
 
-@calls(_CHOOSE, "small-rows")
-def _small_rows() -> Calls:
+@measured(_CHOOSE, "torchao.quantization.quant_primitives.choose_qparams_affine_floatx", aspect="smallest-scale")
+def small_rows() -> Calls:
+    """The magnitude is at least 1e-12 before it is divided, in float32: a float16 scale may still be zero."""
     bound = np.float32(1e-12)
     rows = np.stack([_f32(0, 0), _f32(-0.0, 0), bound * _f32(1, 0), step(bound * _f32(1, 0), np.int64(1))])
     rows = np.concatenate([rows, [step(bound * _f32(1, 1), np.int64(-1))], [_f32(1e-40, 0)], [_f32(6e-8, -6e-8)]])
@@ -240,30 +139,35 @@ def _small_rows() -> Calls:
         yield {"tensor": rows.astype(dtype), "ebits": e, "mbits": m}
 
 
-@calls(_CHOOSE, "specials")
-def _specials() -> Calls:
+@measured(_CHOOSE, "torchao.quantization.quant_primitives.choose_qparams_affine_floatx")
+def specials() -> Calls:
+    """A row with NaN has the scale NaN, a row with an infinity an infinite one."""
     rows = np.stack([_f32(1, _NAN), _f32(_INF, 1), _f32(-_INF, _NAN), _f32(3.4e38, -1)])
     for (e, m), dtype in product(_USUAL, _DTYPES):
         yield {"tensor": rows.astype(dtype), "ebits": e, "mbits": m}
 
 
-@calls(_CHOOSE, "refusals")
-def _choose_refusals() -> Calls:
+@measured(_CHOOSE, "torchao.quantization.quant_primitives.choose_qparams_affine_floatx", aspect="refusals")
+def choose_refusals() -> Calls:
+    """A tensor without rows of at least one column is refused."""
     yield {"tensor": _f32(1, 2), "ebits": 2, "mbits": 1}
     yield {"tensor": np.ones((), np.float32), "ebits": 2, "mbits": 1}
     yield {"tensor": np.zeros((2, 0), np.float32), "ebits": 2, "mbits": 1}
 
 
-@calls(_QUANTIZE, "rows")
+@documented(_QUANTIZE, "AffineQuantizedTensor: the affine transformation, float over scale", aspect="divides")
 def _rows() -> Calls:
+    """A code is that of the float32 quotient of the number and the scale of its row, divided, not multiplied by a
+    reciprocal."""
     for (e, m), dtype in product(_USUAL, _DTYPES):
         x = np.stack([_row(24, 3), _row(24, 50)]).astype(dtype)
         for scale in (_f32(0.3, 7.0).astype(dtype), _f32(0.1, 1e-3), _f32(2.0)):
             yield {"tensor": x, "scale": scale, "ebits": e, "mbits": m}
 
 
-@calls(_QUANTIZE, "ties")
-def _ties() -> Calls:
+@calls(_QUANTIZE, "divides")
+def ties() -> Calls:
+    """Quotients midway between two numbers."""
     for e, m in _USUAL:
         v = _numbers(e, m)[:64]
         middle = (v[1:] + v[:-1]) / 2
@@ -271,45 +175,56 @@ def _ties() -> Calls:
         yield {"tensor": middle * scales[:, None], "scale": scales, "ebits": e, "mbits": m}
 
 
-@calls(_QUANTIZE, "sixteen-bit-rows")
-def _sixteen_bit_rows() -> Calls:
+@calls(_QUANTIZE, "divides")
+def sixteen_bit_rows() -> Calls:
+    """Rows of float16 and bfloat16."""
     for (e, m), dtype in product(_USUAL, _DTYPES[1:]):
         x = np.stack([_row(240, 3), _row(240, 50), _row(240, 99)]).astype(dtype)
         yield {"tensor": x, "scale": _f32(0.3, 7.0, 1.1).astype(dtype), "ebits": e, "mbits": m}
 
 
-@calls(_QUANTIZE, "zero-scale")
-def _zero_scale() -> Calls:
+@silent(_QUANTIZE, "torchao.quantization.quant_primitives.quantize_affine_floatx")
+def zero_scale() -> Calls:
+    """Zero over a zero scale is NaN and is refused, as is a NaN in the input."""
     x = np.stack([_f32(0, 0, -0.0), _f32(1, -1, 0.5)])
     for e, m in _USUAL:
         yield {"tensor": x, "scale": _f32(0, 1), "ebits": e, "mbits": m}
         yield {"tensor": np.stack([_f32(_NAN, 1, 2)] * 2), "scale": _f32(0.5, 1), "ebits": e, "mbits": m}
 
 
-@calls(_QUANTIZE, "refusals")
-def _quantize_refusals() -> Calls:
+@measured(_QUANTIZE, "torchao.quantization.quant_primitives.quantize_affine_floatx", aspect="refusals")
+def quantize_refusals() -> Calls:
+    """There is one scale per row, and the exponent has at least one bit."""
     yield {"tensor": np.ones((4, 2), np.float32), "scale": _f32(1, 2, 3), "ebits": 2, "mbits": 1}
     yield {"tensor": np.ones((4, 2), np.float32), "scale": _f32(1, 2, 3, 4), "ebits": 0, "mbits": 1}
 
 
-@calls(_DEQUANTIZE, "all-codes")
-def _dequantize() -> Calls:
+@documented(_DEQUANTIZE, "AffineQuantizedTensor: dequantize", aspect="product")
+def dequantize() -> Calls:
+    """A real is the number of the code times the scale of its row in float32, rounded to the output dtype."""
     for e, m in _FORMATS:
         codes = np.arange(2 ** (1 + e + m)).astype(np.uint8)
         for dtype, scale in product(_DTYPES, (_f32(0.1), _f32(3.0).astype(np.float16))):
             yield {"tensor": codes[None], "scale": scale, "ebits": e, "mbits": m, "output_dtype": dtype.name}
 
 
-@calls(_DEQUANTIZE, "rows")
-def _dequantize_rows() -> Calls:
+@calls(_DEQUANTIZE, "product")
+def dequantize_rows() -> Calls:
+    """A scale for each row."""
     codes = np.arange(48).reshape(4, 12).astype(np.uint8)
     for scale in (_f32(0.1, 0.2, 1e-30, 1e38), _f32(0, -1, _INF, _NAN)):
         yield {"tensor": codes, "scale": scale, "ebits": 3, "mbits": 2}
         yield {"tensor": codes, "scale": scale.astype(ml_dtypes.bfloat16), "ebits": 3, "mbits": 2}
+    yield {"tensor": codes, "scale": _f32(0.1), "ebits": 3, "mbits": 2}
+    # Five or seven times these is next to a tie of float16 or bfloat16, and float32 rounds it to the tie.
+    scale = _f32((1 + 5 * 2.0**-11) / 5, (1 + 2.0**-11) / 7, (1 + 2.0**-8) / 5, (1 + 3 * 2.0**-8) / 5)
+    for dtype in ("float16", "bfloat16"):
+        yield {"tensor": codes, "scale": scale, "ebits": 3, "mbits": 2, "output_dtype": dtype}
 
 
-@calls(_DEQUANTIZE, "refusals")
-def _dequantize_refusals() -> Calls:
+@measured(_DEQUANTIZE, "torchao.quantization.quant_primitives.dequantize_affine_floatx", aspect="refusals")
+def dequantize_refusals() -> Calls:
+    """Codes are uint8, and there is one scale per row."""
     yield {"tensor": np.zeros((4, 2), np.uint8), "scale": _f32(1, 2, 3), "ebits": 2, "mbits": 1}
     yield {"tensor": np.zeros((4, 2), np.int16), "scale": _f32(1), "ebits": 2, "mbits": 1}
 

@@ -1,62 +1,18 @@
 """torchao: ``AffineQuantizedTensor`` of floatx. Calls: rows, ties, small scales and NaN."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from itertools import product
 from typing import Any
 
 import ml_dtypes
 import numpy as np
-import numpy.typing as npt
 
-from halfeven.conformance.requirement import Arguments, calls, documented, measured, of, silent
+from halfeven.conformance.requirement import Calls, documented, measured, silent
 from halfeven.conformance.systems.torchao.by_release import by_release
+from halfeven.reference.blocks import Array
 from halfeven.reference.minifloat import decode, floatx
 
-__all__ = ["ANSWERS", "REQUIREMENTS"]
-
-REQUIREMENTS = (
-    *of(
-        "torchao/from_hp_to_fpx",
-        documented(
-            "row-scales",
-            "A tensor becomes codes of 2 to 7 bits with a scale for each row, which are those of the scale formula "
-            "and of the quotient.",
-            "AffineQuantizedTensor: from_hp_to_fpx",
-            calls=("rows",),
-        ),
-        documented(
-            "quotient",
-            "An element is divided by the scale of its row.",
-            "AffineQuantizedTensor: from_hp_to_fpx",
-        ),
-        documented(
-            "arithmetic",
-            "Scales and quotients are computed in float32; a scale is rounded to the input's dtype before it divides.",
-            "AffineQuantizedTensor: from_hp_to_fpx, and choose_qparams_affine_floatx",
-            calls=("sixteen-bit-rows",),
-        ),
-        measured(
-            "smallest-scale",
-            "The magnitude of a row is at least 1e-12 before it is divided.",
-            "torchao.quantization.quant_primitives.choose_qparams_affine_floatx",
-            calls=("small-rows",),
-        ),
-        silent(
-            "nan",
-            "NaN is refused, for no code stands for it.",
-            "torchao.quantization.quant_primitives.quantize_affine_floatx",
-        ),
-        documented(
-            "refusals",
-            "Rows and columns are multiples of 64, and a code has at most seven bits.",
-            "AffineQuantizedTensor: from_hp_to_fpx, float1 to float7; the shape measured",
-        ),
-    ),
-)
-
-Array = npt.NDArray[Any]
-Calls = Iterator[Arguments]
-
+__all__ = ["ANSWERS"]
 
 _FPX = "torchao/from_hp_to_fpx"
 _DTYPES = (np.dtype("float32"), np.dtype("float16"), np.dtype(ml_dtypes.bfloat16))
@@ -76,16 +32,19 @@ def _row(n: int, seed: int) -> Array:
     return np.ldexp((k % 251 - 125).astype(np.float32), -(k % 11)).astype(np.float32)
 
 
-@calls(_FPX, "rows")
-def _fpx() -> Calls:
+@documented(_FPX, "AffineQuantizedTensor: from_hp_to_fpx", aspect="row-scales")
+def fpx() -> Calls:
+    """A tensor becomes codes of 2 to 7 bits with a scale for each row, which are those of the scale formula and of the
+    quotient."""
     for (e, m), dtype in zip(((3, 2), (2, 2), (1, 0), (5, 1)), (*_DTYPES, _DTYPES[0]), strict=True):
         x = _row(64 * 64, e).reshape(64, 64)
         x *= np.ldexp(np.float32(1), (np.arange(64) % 9 - 4)).astype(np.float32)[:, None]
         yield {"input_float": x.astype(dtype), "ebits": e, "mbits": m}
 
 
-@calls(_FPX, "quotient")
-def _fpx_quotient() -> Calls:
+@documented(_FPX, "AffineQuantizedTensor: from_hp_to_fpx")
+def quotient() -> Calls:
+    """An element is divided by the scale of its row."""
     for mbits in (0, 1):
         v = _numbers(5, mbits)[: 2 ** (5 + mbits)]
         middle = (v[1:] + v[:-1]) / 2
@@ -102,8 +61,9 @@ def _filled(rows: Array, dtype: Any) -> Array:
     return x.astype(dtype)
 
 
-@calls(_FPX, "sixteen-bit-rows")
-def _fpx_sixteen() -> Calls:
+@documented(_FPX, "AffineQuantizedTensor: from_hp_to_fpx, and choose_qparams_affine_floatx", aspect="arithmetic")
+def sixteen_bit_rows() -> Calls:
+    """Scales and quotients are computed in float32; a scale is rounded to the input's dtype before it divides."""
     for (e, m), dtype in product(
         ((2, 1), (3, 2), (2, 3), (5, 1)), _DTYPES[1:]
     ):  # float16 does not hold the largest e5m1
@@ -111,24 +71,27 @@ def _fpx_sixteen() -> Calls:
         yield {"input_float": x.astype(dtype), "ebits": e, "mbits": m}
 
 
-@calls(_FPX, "small-rows")
-def _fpx_small() -> Calls:
+@measured(_FPX, "torchao.quantization.quant_primitives.choose_qparams_affine_floatx", aspect="smallest-scale")
+def small_rows() -> Calls:
+    """The magnitude of a row is at least 1e-12 before it is divided."""
     rows = np.zeros((5, 64), np.float32)
     rows[1:, 0] = 1e-12, 3e-12, 1e-30, 1e-7
     for (e, m), dtype in product(((2, 1), (3, 2)), (_DTYPES[0], _DTYPES[2])):
         yield {"input_float": _filled(rows, dtype), "ebits": e, "mbits": m}
 
 
-@calls(_FPX, "nan")
-def _fpx_nan() -> Calls:
+@silent(_FPX, "torchao.quantization.quant_primitives.quantize_affine_floatx")
+def nan() -> Calls:
     # The bits of a NaN that becomes a bfloat16 are those of the processor's instruction.
+    """NaN is refused, for no code stands for it."""
     for (e, m), dtype in product(((2, 1), (3, 2)), _DTYPES[:2]):
         yield {"input_float": _filled(_f32(np.nan).reshape(1, 1), dtype), "ebits": e, "mbits": m}
 
 
-@calls(_FPX, "refusals")
-def _fpx_refusals() -> Calls:
-    for shape in ((64,), (64, 32), (63, 64), (1, 64, 64)):
+@documented(_FPX, "AffineQuantizedTensor: from_hp_to_fpx, float1 to float7; the shape measured")
+def refusals() -> Calls:
+    """Rows and columns are multiples of 64, and a code has at most seven bits."""
+    for shape in ((64,), (64, 32), (63, 64), (1, 64, 64), (0, 64, 64)):
         yield {"input_float": np.ones(shape, np.float32), "ebits": 3, "mbits": 2}
     yield {"input_float": np.ones((64, 64), np.float32), "ebits": 4, "mbits": 3}
     yield {"input_float": np.ones((64, 64), np.float32), "ebits": 0, "mbits": 3}

@@ -6,56 +6,13 @@ from typing import Any
 
 import ml_dtypes
 import numpy as np
-import numpy.typing as npt
 
 from halfeven.conformance.bits import step
-from halfeven.conformance.requirement import Arguments, calls, documented, expected, measured, of
+from halfeven.conformance.requirement import Arguments, Calls, documented, expected, measured
 from halfeven.conformance.systems.torchao.by_release import by_release, primitive
+from halfeven.reference.blocks import Array
 
-__all__ = ["ANSWERS", "REQUIREMENTS"]
-
-REQUIREMENTS = (
-    *of(
-        "torchao/fake_quantize_affine_gradients",
-        documented(
-            "exact",
-            "The gradient of the input passes where the code lies on the grid, ends included; that of the scale "
-            "is the code less zero point and quotient, beyond the grid the end's code less zero point; that of "
-            "the zero point is 0 on the grid, beyond it minus the scale.",
-            "quant_primitives.fake_quantize_affine, for quantization-aware training: rounding passes the gradient on",
-            calls=("powers-of-two",),
-        ),
-        documented(
-            "roundings",
-            "The gradient of the input is that of the result to the bit, and the quotient in that of the scale is "
-            "the one that was rounded.",
-            "quant_primitives.fake_quantize_affine, for quantization-aware training: rounding passes the gradient on",
-        ),
-        expected(
-            "specials",
-            "An infinite input lies beyond the grid: no gradient passes, and that of the scale is finite.",
-            "no document says what infinities and NaN give",
-        ),
-        documented(
-            "blocks",
-            "Each element adds to the gradients of its own block.",
-            "AffineQuantizedTensor, field block_size",
-        ),
-        documented(
-            "whole-dtype",
-            "Without quant_min and quant_max the grid is that of quant_dtype.",
-            "quant_primitives.fake_quantize_affine: quant_dtype",
-        ),
-        measured(
-            "refusals",
-            "What fake quantize refuses has no gradient.",
-            "quant_primitives.fake_quantize_affine: the arguments (the error types: measured)",
-        ),
-    ),
-)
-
-Array = npt.NDArray[Any]
-
+__all__ = ["ANSWERS"]
 
 DTYPES = tuple(np.dtype(t) for t in (np.float32, np.float16, ml_dtypes.bfloat16))
 GRADIENTS = "torchao/fake_quantize_affine_gradients"
@@ -88,21 +45,33 @@ def _calls(scales: tuple[float, ...], grads: tuple[float, ...]) -> Iterator[Argu
                 }
 
 
-@calls(GRADIENTS, "powers-of-two")
-def powers_of_two() -> Iterator[Arguments]:
-    """Scales by which nothing is rounded."""
+@documented(
+    GRADIENTS,
+    "quant_primitives.fake_quantize_affine, for quantization-aware training: rounding passes the gradient on",
+    aspect="exact",
+)
+def powers_of_two() -> Calls:
+    """The gradient of the input passes where the code lies on the grid, ends included; that of the scale is the code
+    less zero point and quotient, beyond the grid the end's code less zero point; that of the zero point is 0 on the
+    grid, beyond it minus the scale."""
+    # Scales by which nothing is rounded.
     yield from _calls((1.0, 0.5, 2.0**-4), (1.0, 4.0))
 
 
-@calls(GRADIENTS, "roundings")
-def roundings() -> Iterator[Arguments]:
-    """Scales and gradients whose products are rounded."""
+@documented(
+    GRADIENTS, "quant_primitives.fake_quantize_affine, for quantization-aware training: rounding passes the gradient on"
+)
+def roundings() -> Calls:
+    """The gradient of the input is that of the result to the bit, and the quotient in that of the scale is the one that
+    was rounded."""
+    # Scales and gradients whose products are rounded.
     yield from _calls((0.1, 3.0, 0.37, -0.1), (1.0, 0.3, -0.7))
 
 
-@calls(GRADIENTS, "blocks")
-def blocks() -> Iterator[Arguments]:
-    """Blocks of a matrix, each with a scale of its own."""
+@documented(GRADIENTS, "AffineQuantizedTensor, field block_size")
+def blocks() -> Calls:
+    """Each element adds to the gradients of its own block."""
+    # Blocks of a matrix, each with a scale of its own.
     x = np.arange(-12, 12, dtype=np.float32).reshape(4, 6) * 2
     for block, count in (((4, 6), 1), ((1, 6), 4), ((4, 1), 6), ((2, 3), 4)):
         yield {
@@ -117,9 +86,10 @@ def blocks() -> Iterator[Arguments]:
         }
 
 
-@calls(GRADIENTS, "specials")
-def specials() -> Iterator[Arguments]:
-    """Infinities and NaN, which no code on the grid stands for."""
+@expected(GRADIENTS, "no document says what infinities and NaN give")
+def specials() -> Calls:
+    """An infinite input lies beyond the grid: no gradient passes, and that of the scale is finite."""
+    # Infinities and NaN, which no code on the grid stands for.
     for dtype in DTYPES:
         x = np.array([np.inf, -np.inf, np.nan], dtype)
         one = np.asarray(1, dtype)
@@ -127,9 +97,10 @@ def specials() -> Iterator[Arguments]:
         yield {**given, "zero_point": one}
 
 
-@calls(GRADIENTS, "whole-dtype")
-def whole_dtype() -> Iterator[Arguments]:
-    """The grid of the dtype."""
+@documented(GRADIENTS, "quant_primitives.fake_quantize_affine: quant_dtype")
+def whole_dtype() -> Calls:
+    """Without quant_min and quant_max the grid is that of quant_dtype."""
+    # The grid of the dtype.
     for name, ends in (("int8", (-128, 127)), ("uint8", (0, 255)), ("uint4", (0, 15))):
         x = np.array([e + d for e in ends for d in (-1, -0.5, 0, 0.5, 1)], np.float32)
         one = np.asarray(1, np.float32)
@@ -143,9 +114,10 @@ def whole_dtype() -> Iterator[Arguments]:
         yield {**given, "quant_dtype": name}
 
 
-@calls(GRADIENTS, "refusals")
-def refusals() -> Iterator[Arguments]:
-    """A grid beyond its dtype, a dtype without codes, inputs of float64."""
+@measured(GRADIENTS, "quant_primitives.fake_quantize_affine: the arguments (the error types: measured)")
+def refusals() -> Calls:
+    """What fake quantize refuses has no gradient."""
+    # A grid beyond its dtype, a dtype without codes, inputs of float64.
     x = np.arange(4, dtype=np.float32)
     one = np.ones(1, np.float32)
     given = {"input": x, "block_size": (4,), "scale": one, "zero_point": one, "grad": x, "quant_dtype": "int8"}

@@ -1,40 +1,23 @@
 """torchao: block sizes, and the dimensions over which blocks are reduced."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 from halfeven.conformance.backends.protocol import Unsupported
-from halfeven.conformance.requirement import Arguments, calls, documented, of
+from halfeven.conformance.requirement import Calls, documented
 from halfeven.conformance.systems.torchao.by_release import absent, by_release
 
-__all__ = ["ANSWERS", "REQUIREMENTS"]
+__all__ = ["ANSWERS"]
 
-REQUIREMENTS = (
-    *of(
-        "torchao/get_reduction_params",
-        documented(
-            "blocks",
-            "A dimension is split into its blocks and reduced inside them; a block of the whole dimension reduces "
-            "it, one of 1 leaves it.",
-            "quant_primitives: the parameters of the reduction and their example; quantize_affine, the table of "
-            "granularities",
-        ),
-    ),
-    *of(
-        "torchao/get_block_size",
-        documented(
-            "granularities",
-            "Per tensor a block is the whole shape; per axis it is 1 along the axis; per token and row it is one "
-            "vector; per group and block it is as given.",
-            "quantization.granularity; AffineQuantizedTensor, field block_size: the whole shape is per tensor",
-        ),
-    ),
+
+@documented(
+    "torchao/get_reduction_params",
+    "quant_primitives: the parameters of the reduction and their example; quantize_affine, the table of granularities",
 )
-
-
-@calls("torchao/get_reduction_params", "blocks")
-def reductions() -> Iterator[Arguments]:
-    """The document's example, blocks of 1, of a whole dimension and below 1, and what does not fit."""
+def blocks() -> Calls:
+    """A dimension is split into its blocks and reduced inside them; a block of the whole dimension reduces it, one of 1
+    leaves it."""
+    # The document's example, blocks of 1, of a whole dimension and below 1, and what does not fit.
     for shape, block in (
         ((3, 3, 10, 10), (3, 3, 2, 10)),
         ((3, 3, 10, 10), (3, 3, 10, 10)),
@@ -55,9 +38,14 @@ def reductions() -> Iterator[Arguments]:
         yield {"block_size": block, "input_size": shape}
 
 
-@calls("torchao/get_block_size", "granularities")
-def granularities() -> Iterator[Arguments]:
-    """Every granularity of tensors of rank 1 to 4, and groups and blocks that do not divide."""
+@documented(
+    "torchao/get_block_size",
+    "quantization.granularity; AffineQuantizedTensor, field block_size: the whole shape is per tensor",
+)
+def granularities() -> Calls:
+    """Per tensor a block is the whole shape; per axis it is 1 along the axis; per token and row it is one vector; per
+    group and block it is as given."""
+    # Every granularity of tensors of rank 1 to 4, and groups and blocks that do not divide.
     for shape in ((4,), (2, 4), (2, 3, 4), (3, 3, 10, 10)):
         yield {"input_shape": shape, "granularity": "PerTensor"}
         yield {"input_shape": shape, "granularity": "PerToken"}
@@ -68,7 +56,9 @@ def granularities() -> Iterator[Arguments]:
             yield {"input_shape": shape, "granularity": "PerGroup", "group_size": size}
         for block in ((2,), (1, 2), (2, 2), (5, 5), (1, 1, 1, 1)):
             yield {"input_shape": shape, "granularity": "PerBlock", "block_size": block}
-    yield {"input_shape": (2, 4), "granularity": "PerNothing"}
+    yield {"input_shape": (2, 4), "granularity": "PerRow"}
+    for name in ("PerNothing", "PerAxis", "PerGroup"):  # the last two without what they need
+        yield {"input_shape": (2, 4), "granularity": name}
 
 
 def _reduction(block_size: tuple[int, ...], input_size: tuple[int, ...]) -> Any:

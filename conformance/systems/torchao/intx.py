@@ -1,87 +1,26 @@
 """torchao: AffineQuantizedTensor's integer constructors: domains, mappings, grids, blocks."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import ml_dtypes
 import numpy as np
 
-from halfeven.conformance.requirement import Arguments, calls, documented, expected, of
+from halfeven.conformance.requirement import Calls, documented, expected
 from halfeven.conformance.systems.torchao.by_release import by_release, with_members
 
-__all__ = ["ANSWERS", "REQUIREMENTS"]
-
-REQUIREMENTS = (
-    *of(
-        "torchao/from_hp_to_intx",
-        documented(
-            "mappings",
-            "A tensor is held as the codes that quantize gives under the scale and zero point chosen from it, and "
-            "dequantizes to their reals in its own dtype and shape.",
-            "AffineQuantizedTensor.from_hp_to_intx, dequantize; fields shape and dtype",
-        ),
-        documented(
-            "domains",
-            "zero_point_domain and preserve_zero hold for choosing, quantizing and dequantizing alike.",
-            "AffineQuantizedTensor.from_hp_to_intx; field zero_point_domain",
-        ),
-        documented(
-            "odd-grid",
-            "In the floating-point domain the codes count from the middle of the grid, wherever its least code lies.",
-            "AffineQuantizedTensor, fields quant_min, quant_max and zero_point_domain",
-        ),
-        expected(
-            "blocks-of-one",
-            "Blocks of one element each have a scale of their own.",
-            "AffineQuantizedTensor, field block_size: the elements that share one parameter",
-        ),
-        expected(
-            "wide-grids",
-            "A code that the arithmetic rounds past the grid's end becomes that end.",
-            "AffineQuantizedTensor, field quant_max: the greatest code",
-        ),
-    ),
-    *of(
-        "torchao/from_hp_to_intx_static",
-        expected(
-            "wide-grids",
-            "A quotient beyond the integer type becomes the end of the grid on its side.",
-            "AffineQuantizedTensor, field quant_max: the greatest code",
-        ),
-        documented(
-            "domains",
-            "Given parameters are used as they are: the zero point is added to the code in the integer domain, and "
-            "subtracted from the real in the floating-point one.",
-            "AffineQuantizedTensor.from_hp_to_intx_static; field zero_point_domain",
-        ),
-        documented(
-            "grid-of-the-target",
-            "Without quant_min and quant_max the codes are dequantized on the grid on which they were quantized.",
-            "AffineQuantizedTensor, fields quant_min and quant_max: derived from the dtype of int_data",
-        ),
-        documented(
-            "refusals",
-            "A domain that is neither integer, floating point nor none, a missing zero point and a grid beyond the "
-            "dtype are refused.",
-            "AffineQuantizedTensor, field zero_point_domain: either integer or float (the error types: measured)",
-        ),
-        documented(
-            "reals",
-            "The reals have the dtype of the original tensor.",
-            "AffineQuantizedTensor, field dtype",
-            calls=("half-precision",),
-        ),
-    ),
-)
+__all__ = ["ANSWERS"]
 
 DYNAMIC, STATIC = "torchao/from_hp_to_intx", "torchao/from_hp_to_intx_static"
 X = ((np.arange(32) * 37 % 101 - 40) / 8).reshape(4, 8)
 BLOCKS = ((4, 8), (1, 8), (4, 1), (1, 4))
 
 
-@calls(DYNAMIC, "mappings")
-def mappings() -> Iterator[Arguments]:
-    """Every mapping, dtype and block in the INT domain."""
+@documented(DYNAMIC, "AffineQuantizedTensor.from_hp_to_intx, dequantize; fields shape and dtype")
+def mappings() -> Calls:
+    """A tensor is held as the codes that quantize gives under the scale and zero point chosen from it, and dequantizes
+    to their reals in its own dtype and shape."""
+    # Every mapping, dtype and block in the INT domain.
     for dtype in (np.float32, np.float16, ml_dtypes.bfloat16):
         for mapping in ("SYMMETRIC", "SYMMETRIC_NO_CLIPPING_ERR", "ASYMMETRIC"):
             for target in ("int8", "uint8", "uint4", "int16"):
@@ -90,9 +29,10 @@ def mappings() -> Iterator[Arguments]:
                     yield {**given, "target_dtype": target, "zero_point_dtype": "int32"}
 
 
-@calls(DYNAMIC, "domains")
-def domains() -> Iterator[Arguments]:
-    """Zero points in reals, with and without a zero that is kept, and none."""
+@documented(DYNAMIC, "AffineQuantizedTensor.from_hp_to_intx; field zero_point_domain")
+def domains() -> Calls:
+    """zero_point_domain and preserve_zero hold for choosing, quantizing and dequantizing alike."""
+    # Zero points in reals, with and without a zero that is kept, and none.
     for block in BLOCKS:
         given = {"input_float": X.astype(np.float32), "mapping_type": "ASYMMETRIC", "block_size": block}
         for preserve in (False, True):
@@ -103,9 +43,10 @@ def domains() -> Iterator[Arguments]:
         yield {**given, "target_dtype": "uint4", "preserve_zero": False, "zero_point_dtype": "int32"}
 
 
-@calls(DYNAMIC, "odd-grid")
-def odd_grid() -> Iterator[Arguments]:
-    """Zero points in reals on a grid whose least code is not 0, so that its middle is not half its greatest code."""
+@documented(DYNAMIC, "AffineQuantizedTensor, fields quant_min, quant_max and zero_point_domain")
+def odd_grid() -> Calls:
+    """In the floating-point domain the codes count from the middle of the grid, wherever its least code lies."""
+    # Zero points in reals on a grid whose least code is not 0, so that its middle is not half its greatest code.
     for grid in ((-1, 14), (-8, 7), (3, 18)):
         for block in BLOCKS:
             given = {"input_float": X.astype(np.float32), "mapping_type": "ASYMMETRIC", "block_size": block}
@@ -113,18 +54,20 @@ def odd_grid() -> Iterator[Arguments]:
             yield {**given, "target_dtype": "int8", **more}
 
 
-@calls(DYNAMIC, "wide-grids")
-def wide_grids() -> Iterator[Arguments]:
-    """Codes whose greatest the arithmetic rounds past the integer type."""
+@expected(DYNAMIC, "AffineQuantizedTensor, field quant_max: the greatest code")
+def wide_grids() -> Calls:
+    """A code that the arithmetic rounds past the grid's end becomes that end."""
+    # Codes whose greatest the arithmetic rounds past the integer type.
     for dtype, target in ((np.float32, "int32"), (ml_dtypes.bfloat16, "int16"), (np.float16, "int16")):
         for mapping in ("SYMMETRIC", "SYMMETRIC_NO_CLIPPING_ERR", "ASYMMETRIC"):
             given = {"input_float": X.astype(dtype) * dtype(64), "mapping_type": mapping, "block_size": (4, 8)}
             yield {**given, "target_dtype": target, "eps": 2.0**-40 if dtype == np.float32 else 2.0**-14}
 
 
-@calls(DYNAMIC, "blocks-of-one")
-def blocks_of_one() -> Iterator[Arguments]:
-    """As many parameters as elements."""
+@expected(DYNAMIC, "AffineQuantizedTensor, field block_size: the elements that share one parameter")
+def blocks_of_one() -> Calls:
+    """Blocks of one element each have a scale of their own."""
+    # As many parameters as elements.
     yield {
         "input_float": X.astype(np.float32),
         "mapping_type": "ASYMMETRIC",
@@ -133,9 +76,10 @@ def blocks_of_one() -> Iterator[Arguments]:
     }
 
 
-@calls(STATIC, "wide-grids")
-def static_wide_grids() -> Iterator[Arguments]:
-    """Quotients of 2^31 and more for int32, and of 2^15 and more for int16."""
+@expected(STATIC, "AffineQuantizedTensor, field quant_max: the greatest code", aspect="wide-grids")
+def static_wide_grids() -> Calls:
+    """A quotient beyond the integer type becomes the end of the grid on its side."""
+    # Quotients of 2^31 and more for int32, and of 2^15 and more for int16.
     ends = np.array([2.0**31, -(2.0**31), 3e9, -3e9, 2.0**31 - 128, 2.0**40, -(2.0**40), 5.0])
     small = np.array([4e4, -4e4, 32767, 32768, -32768, 6e4, 5, -5])
     for x, dtype, target in (
@@ -156,9 +100,10 @@ def static_wide_grids() -> Iterator[Arguments]:
             }
 
 
-@calls(STATIC, "domains")
-def static_domains() -> Iterator[Arguments]:
-    """Given parameters in the three domains."""
+@documented(STATIC, "AffineQuantizedTensor.from_hp_to_intx_static; field zero_point_domain", aspect="domains")
+def static_domains() -> Calls:
+    """Given parameters are used as they are: the zero point is added to the code in the integer domain, and subtracted
+    from the real in the floating-point one."""
     for block, count in zip(BLOCKS, (1, 4, 8, 8), strict=True):
         scale = (2.0 ** (np.arange(count) % 3 - 2)).astype(np.float32)
         points = {
@@ -185,9 +130,10 @@ def static_domains() -> Iterator[Arguments]:
                 }
 
 
-@calls(STATIC, "grid-of-the-target")
-def grid_of_the_target() -> Iterator[Arguments]:
-    """No grid given, for codes below 8 bits, whose middle is not that of the bytes that hold them."""
+@documented(STATIC, "AffineQuantizedTensor, fields quant_min and quant_max: derived from the dtype of int_data")
+def grid_of_the_target() -> Calls:
+    """Without quant_min and quant_max the codes are dequantized on the grid on which they were quantized."""
+    # No grid given, for codes below 8 bits, whose middle is not that of the bytes that hold them.
     for target in ("uint4", "uint2", "uint7"):
         yield {
             "input_float": X.astype(np.float32),
@@ -199,9 +145,10 @@ def grid_of_the_target() -> Iterator[Arguments]:
         }
 
 
-@calls(STATIC, "half-precision")
-def half_precision() -> Iterator[Arguments]:
-    """Tensors of 16-bit floats."""
+@documented(STATIC, "AffineQuantizedTensor, field dtype", aspect="reals")
+def half_precision() -> Calls:
+    """The reals have the dtype of the original tensor."""
+    # Tensors of 16-bit floats.
     for dtype in (np.float16, ml_dtypes.bfloat16):
         for scale_dtype in (dtype, np.float32):
             yield {
@@ -213,9 +160,12 @@ def half_precision() -> Iterator[Arguments]:
             }
 
 
-@calls(STATIC, "refusals")
-def refusals() -> Iterator[Arguments]:
-    """No domain, no zero point in the INT domain, a grid beyond the dtype."""
+@documented(
+    STATIC, "AffineQuantizedTensor, field zero_point_domain: either integer or float (the error types: measured)"
+)
+def refusals() -> Calls:
+    """A domain that is neither integer, floating point nor none, a missing zero point and a grid beyond the dtype are
+    refused."""
     one = np.ones(1, np.float32)
     good = {"input_float": X.astype(np.float32), "scale": one, "block_size": (4, 8), "target_dtype": "int8"}
     yield from (

@@ -21,7 +21,7 @@ def read_grid(
 ) -> tuple[int, int]:
     """The codes (qmin, qmax) of exactly one of: ``bitwidth``, ``num_steps`` (either with ``signed``), both ends.
 
-    ``signed`` None is False, and not read beside the ends.
+    ``signed`` None is False, and not read with the ends.
 
     Raises:
         TypeError: none of the three or several, or no ints.

@@ -260,7 +260,7 @@ class AffineQuantizerBase(RangeParameters):
     def _fitted(self, *ends: Tensor) -> tuple[Tensor, ...]:
         """The ends of a range in the shape, dtype and device of the parameters."""
         like = next(self.parameters())
-        # Analyzers of blocks may give the shape with a dimension of 1 beside each of its own.
+        # Analyzers of blocks may give the shape with a dimension of 1 next to each of its own.
         shaped = (end.reshape(self.shape) if self.block_size is not None else end.expand(self.shape) for end in ends)
         return tuple(end.to(dtype=like.dtype, device=like.device) for end in shaped)
 

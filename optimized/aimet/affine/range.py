@@ -119,7 +119,7 @@ def _moved(end: Tensor, ulps: int) -> Tensor:
 
 
 def _divided(x: Tensor, num_steps: int) -> Tensor:
-    # Beside a CUDA tensor a Python number would become its reciprocal, and the division a product.
+    # With a CUDA tensor a Python number would become its reciprocal, and the division a product.
     return x / (num_steps if x.device.type == "cpu" else torch.full((), num_steps, dtype=x.dtype, device=x.device))
 
 

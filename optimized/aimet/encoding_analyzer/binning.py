@@ -65,7 +65,7 @@ def even_edges(low: Tensor, high: Tensor, num_bins: int) -> Tensor:
 
 def counted(rows: Tensor, low: Tensor, high: Tensor, num_bins: int, finite: bool = False) -> Tensor:
     """Counts of [low, high] per row, float32; what lies outside, compared in the dtype of ``rows``, is at the ends."""
-    # Beside a value so large that half a unit vanishes stand the two float32 next to it.
+    # Next to a value so large that half a unit vanishes stand the two float32 next to it.
     infinity = torch.full_like(low, torch.inf)
     start = torch.where(low == high, low.nextafter(-infinity), low)
     span = torch.where(low == high, high.nextafter(infinity), high) - start

@@ -43,12 +43,12 @@ class FloatQuantizeDequantize(QuantizerBase):
 
     Raises:
         ValueError: both or neither way to give the format; a width or dtype that is not accepted.
-        RuntimeError: flags with widths that have no name, beside (4, 3, True, False), (4, 3, True, True),
+        RuntimeError: flags with widths that have no name, other than (4, 3, True, False), (4, 3, True, True),
             (5, 2, True, True) and (2, 1, True, False); an analyzer whose shape does not expand to ``shape``.
 
     Upstream: the scale goes through logarithms of float32, and is seldom exact; formats that torch lacks have a unit
     below IEEE's smallest; float64 is rounded twice; other scales than 0-d ones make the result float32; shapes and
-    blocks are not checked; the gradient is rounded to the format, or zero; flags beside ``dtype`` are refused, though
+    blocks are not checked; the gradient is rounded to the format, or zero; flags with ``dtype`` are refused, though
     documented to be ignored; setting widths leaves ``maxval`` at the old format's largest number. Its text says that
     ``finite`` formats have infinities and that ``unsigned_zero`` is True if left out: its code does as here.
     """

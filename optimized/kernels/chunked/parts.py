@@ -1,4 +1,4 @@
-"""What the torch path is made of: parameters beside elements, reductions per block, and a cast that rounds once."""
+"""What the torch path is made of: parameters next to elements, reductions per block, and a cast that rounds once."""
 
 from collections.abc import Callable, Iterator, Sequence
 

@@ -7,12 +7,12 @@ import ml_dtypes
 import numpy as np
 
 from halfeven.reference.behaviour import Behaviour, choice, roundings
-from halfeven.reference.blocks import BlockSize, per_element
+from halfeven.reference.blocks import Array, BlockSize, Shape, parameter_shape, per_element
 from halfeven.reference.catalogue import AffineView, AsComputed, formula
 from halfeven.reference.grid import Grid
 from halfeven.reference.model import EvaluationModel
-from halfeven.reference.profile import Array, Profile
-from halfeven.reference.rounding import ROUNDINGS, Rounding, cast_once
+from halfeven.reference.profile import Profile
+from halfeven.reference.rounding import ROUNDINGS, cast_once
 from halfeven.reference.systems.aimet.blocks import aligned_blocks
 from halfeven.reference.systems.aimet.encodings import ends_of
 
@@ -60,7 +60,7 @@ def internal_dtype(given: "np.dtype[Any]", grid: Grid) -> "np.dtype[Any]":
 class _Affine(Behaviour):
     """The choices in finding the code of a real."""
 
-    rounding: Rounding = roundings("the quotient")
+    rounding: str = roundings("the quotient")
     division: str = choice(
         {"divide": "divides by the scale", "reciprocal": "multiplies by the rounded reciprocal of the scale"}
     )
@@ -78,7 +78,7 @@ class _Affine(Behaviour):
     nan: str = choice({"kept": "keeps NaN", "qmin": "gives NaN the least code"})
     overloads: str = choice({
         "ints": "takes False for signed by default, and raises TypeError for what is no overload",
-        "keywords": "needs signed with num_steps, and raises KeyError without it",
+        "keywords": "needs signed with num_steps, raises KeyError without it, and takes a fraction of bits",
     })  # fmt: skip
 
 
@@ -140,69 +140,6 @@ def _code(b: _Affine, x: Array, s: Array, o: Array, grid: Grid, shift: Array | N
     return np.where(q < qmin, qmin, np.where(q > qmax, qmax, q))
 
 
-def affine_quantize(
-    x: Array, scale: Array, offset: Array, grid: Grid, block_size: BlockSize | None = None, b: Codes = CODES
-) -> Array:
-    """Codes of ``x``, shape (j_0, ..., j_{D-1}), held in ``x.dtype``; scale real per code, offset in codes.
-
-    Arguments and errors as in ``Profile.quantize``.
-    """
-    t = _working(b, x.dtype, grid)
-    with np.errstate(all="ignore"):
-        s = per_element(scale, x.shape, block_size).astype(t)
-        o = per_element(offset, x.shape, block_size).astype(t)
-        q = _code(b, x.astype(t), s, o, grid)
-        return (q + t.type(0) if b.zero == "plain" else q).astype(x.dtype)
-
-
-def affine_dequantize(
-    q: Array,
-    scale: Array,
-    offset: Array,
-    _grid: Grid,
-    dtype: "np.dtype[Any]",
-    block_size: BlockSize | None = None,
-    b: Reals = REALS,
-) -> Array:
-    """Reals of the codes ``q`` in ``dtype``; codes, offset and scale are each rounded to ``dtype`` first.
-
-    Arguments and errors as in ``Profile.dequantize``.
-    """
-    t = np.promote_types(dtype, np.float32) if b.arithmetic == "float32" and dtype.kind not in "iu" else dtype
-    with np.errstate(all="ignore"):
-        s = per_element(scale, q.shape, block_size).astype(t)
-        o = per_element(offset, q.shape, block_size).astype(t)
-        reals = (q.astype(t) - o if b.offset == "subtracted" else q.astype(t) + o) * s
-        return cast_once(reals, dtype)
-
-
-def affine_quantize_dequantize(
-    x: Array,
-    scale: Array,
-    offset: Array,
-    grid: Grid,
-    block_size: BlockSize | None = None,
-    zero_point_shift: float = 0.0,
-    b: Values = VALUES,
-) -> Array:
-    """``x`` on the grid, in ``x.dtype``; the whole computation in the wide dtype, rounded once at the end.
-
-    A ``zero_point_shift`` of z moves every real of the grid by z scales (measured: the document does not name it).
-
-    Arguments and errors as in ``Profile.quantize``.
-    """
-    t = _working(b, x.dtype, grid)
-    with np.errstate(all="ignore"):
-        s = per_element(scale, x.shape, block_size).astype(t)
-        o = per_element(offset, x.shape, block_size).astype(t)
-        # Without a shift nothing is added, and zeros keep their sign.
-        shift = np.asarray(zero_point_shift, t) if zero_point_shift and b.shift == "moves" else None
-        q = _code(b, x.astype(t), s, o, grid, shift)
-        values = (q + (o if shift is None else o + shift)) * s
-        by_float32 = b.result == "by-float32" and x.dtype.itemsize < np.dtype(np.float32).itemsize
-        return cast_once(values.astype(np.float32) if by_float32 else values, x.dtype)
-
-
 def _working(b: _Affine, given: "np.dtype[Any]", grid: Grid) -> "np.dtype[Any]":
     match b.working:
         case "widened":
@@ -222,21 +159,6 @@ AIMET = Profile(
     dtypes=("float32", "float64", "float16", "bfloat16"),
     codes="input",
     bits=(1, 32),
-    numpy={
-        "quantize": (
-            "np.where((q := np.rint(x / scale) - np.float32(offset)) < qmin, "
-            "np.float32(qmin), np.where(q > qmax, np.float32(qmax), q))"
-        ),
-        "dequantize": "(np.float32(q) + np.float32(offset)) * scale",
-        "fake_quantize": (
-            "(np.clip(np.rint(x / scale) - np.float32(offset), qmin, qmax) + np.float32(offset)) * scale"
-        ),
-    },
-    transcriptions={
-        "quantize": affine_quantize,
-        "dequantize": affine_dequantize,
-        "fake_quantize": affine_quantize_dequantize,
-    },
 )
 
 
@@ -244,13 +166,19 @@ def _arguments(
     x: Array, scale: Array, offset: Array, grid: Grid, block_size: BlockSize | None, _dtype: object = None
 ) -> dict[str, Any]:
     ends = {"qmin": grid.qmin, "qmax": grid.qmax}
-    return {"tensor": x, "scale": scale, "offset": offset, "block_size": block_size} | ends
+    return {"tensor": x, "scale": scale, "offset": offset, "block_size": _blocks(block_size, x.shape)} | ends
 
 
 def _dequantize_arguments(
     q: Array, scale: Array, offset: Array, _grid: Grid, block_size: BlockSize | None, dtype: "np.dtype[Any]"
 ) -> dict[str, Any]:
-    return {"tensor": q.astype(dtype), "scale": scale, "offset": offset, "block_size": block_size}
+    return {"tensor": q.astype(dtype), "scale": scale, "offset": offset, "block_size": _blocks(block_size, q.shape)}
+
+
+def _blocks(block_size: BlockSize | None, shape: Shape) -> BlockSize | None:
+    """None where the parameters broadcast, which is how AIMET is called per tensor, channel and token."""
+    parts = () if block_size is None else parameter_shape(shape, block_size)
+    return None if all(p == 1 or b == 1 for p, b in zip(parts, block_size or (), strict=True)) else block_size
 
 
 # The documented signatures. A bitwidth of b stands for 2^b - 1 steps; the three overloads end in one grid.
@@ -276,7 +204,7 @@ def quantize(
     tensor: Array,
     scale: Array,
     offset: Array,
-    bitwidth: int | None = None,
+    bitwidth: float | None = None,
     signed: bool | None = None,
     block_size: BlockSize | None = None,
     *,
@@ -290,8 +218,8 @@ def quantize(
         tensor: float32, float64, float16 or bfloat16 of any shape.
         scale: real per code, floats that broadcast to ``tensor`` or have one entry per block.
         offset: in codes, likewise.
-        bitwidth: width of the codes, 0 or more.
-        signed: codes of both signs, by default False; not read beside the ends of the grid.
+        bitwidth: width of the codes, an int, 0 or more; with ``signed`` a fraction too (2.42).
+        signed: codes of both signs, by default False; not read with the ends of the grid.
         block_size: elements per block, one entry per dimension of ``scale``, which meet the last dimensions of
             ``tensor``; -1 stands for the dimension's size over the number of its scales.
         num_steps: codes less one.
@@ -312,7 +240,11 @@ def quantize(
         named = _named(bitwidth, num_steps, qmin, qmax, signed)
         msg = f"{named} is not accepted for tensor of dtype {tensor.dtype.name}: give a grid whose ends it holds"
         raise RuntimeError(msg)
-    return affine_quantize(tensor, s, o, grid, blocks, b)
+    t = _working(b, tensor.dtype, grid)
+    with np.errstate(all="ignore"):
+        s, o = (per_element(p, tensor.shape, blocks).astype(t) for p in (s, o))
+        q = _code(b, tensor.astype(t), s, o, grid)
+        return (q + t.type(0) if b.zero == "plain" else q).astype(tensor.dtype)
 
 
 @formula(
@@ -329,7 +261,7 @@ def quantize_dequantize(
     tensor: Array,
     scale: Array,
     offset: Array,
-    bitwidth: int | None = None,
+    bitwidth: float | None = None,
     signed: bool | None = None,
     block_size: BlockSize | None = None,
     *,
@@ -350,7 +282,15 @@ def quantize_dequantize(
             f"{_named(bitwidth, num_steps, qmin, qmax, signed)} is not accepted: give a grid whose ends {t.name} holds"
         )
         raise RuntimeError(msg)
-    return affine_quantize_dequantize(tensor, s, o, grid, blocks, zero_point_shift, b)
+    t = _working(b, tensor.dtype, grid)
+    with np.errstate(all="ignore"):
+        s, o = (per_element(p, tensor.shape, blocks).astype(t) for p in (s, o))
+        # Without a shift nothing is added, and zeros keep their sign.
+        shift = np.asarray(zero_point_shift, t) if zero_point_shift and b.shift == "moves" else None
+        q = _code(b, tensor.astype(t), s, o, grid, shift)
+        values = (q + (o if shift is None else o + shift)) * s
+        by_float32 = b.result == "by-float32" and tensor.dtype != np.float64
+        return cast_once(values.astype(np.float32) if by_float32 else values, tensor.dtype)
 
 
 @formula(
@@ -375,7 +315,11 @@ def dequantize(b: Reals, tensor: Array, scale: Array, offset: Array, block_size:
     if tensor.dtype.name not in AIMET.dtypes and b.integers == "refused":
         msg = f"tensor of dtype {tensor.dtype.name} is not accepted: give one of {', '.join(AIMET.dtypes)}"
         raise TypeError(msg)
-    return affine_dequantize(tensor, s, o, Grid(0, 0), tensor.dtype, blocks, b)
+    dtype = tensor.dtype
+    t = np.promote_types(dtype, np.float32) if b.arithmetic == "float32" and dtype.kind not in "iu" else dtype
+    with np.errstate(all="ignore"):
+        q, s, o = tensor.astype(t), *(per_element(p, tensor.shape, blocks).astype(t) for p in (s, o))
+        return cast_once((q - o if b.offset == "subtracted" else q + o) * s, dtype)
 
 
 def _refuse_overload(bitwidth: object, num_steps: object, qmin: object, signed: bool | None) -> None:
@@ -400,12 +344,12 @@ def _float(tensor: Array) -> None:
 
 
 def _grid(
-    b: _Affine, bitwidth: int | None, num_steps: int | None, qmin: int | None, qmax: int | None, signed: bool | None
+    b: _Affine, bitwidth: float | None, num_steps: int | None, qmin: int | None, qmax: int | None, signed: bool | None
 ) -> Grid:
     if b.overloads == "keywords":
         _refuse_overload(bitwidth, num_steps, qmin, signed)
     match (bitwidth, num_steps, qmin, qmax):
-        case (int(), None, None, None):
+        case (int() | float(), None, None, None) if isinstance(bitwidth, int) or b.overloads == "keywords":
             low, high = ends_of(2**bitwidth - 1 if bitwidth >= 0 else -1, signed)
         case (None, int(), None, None):
             low, high = ends_of(num_steps, signed)
@@ -423,7 +367,9 @@ def _grid(
     return Grid(low, high)
 
 
-def _named(bitwidth: int | None, num_steps: int | None, qmin: int | None, qmax: int | None, signed: bool | None) -> str:
+def _named(
+    bitwidth: float | None, num_steps: int | None, qmin: int | None, qmax: int | None, signed: bool | None
+) -> str:
     """What gave the grid, as messages name it."""
     if qmin is not None:
         return f"qmin={qmin}, qmax={qmax}"

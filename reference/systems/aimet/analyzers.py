@@ -13,9 +13,8 @@ import ml_dtypes
 import numpy as np
 
 from halfeven.reference.behaviour import Behaviour, choice
-from halfeven.reference.blocks import BlockSize, Shape
+from halfeven.reference.blocks import Array, BlockSize, Shape
 from halfeven.reference.catalogue import AsComputed, Real, formula
-from halfeven.reference.profile import Array
 from halfeven.reference.systems.aimet.blocks import grouped
 from halfeven.reference.systems.aimet.encodings import (
     BITWIDTH_GRID,
@@ -130,8 +129,7 @@ def minmax_encodings(
         TypeError: a batch is not of a float dtype.
         IndexError: a batch is empty.
     """
-    rows = _in_order(batches, shape, block_size) if b.blocks == "in-order" else None
-    low, high = _observed(batches, num_steps, rows or (lambda x: grouped(x, shape, block_size)))
+    low, high = _observed(batches, num_steps, lambda x: grouped(x, shape, block_size, b.blocks == "in-order"))
     return _range(b, low, high, num_steps, symmetric, shape)
 
 
@@ -142,37 +140,23 @@ def _range(b: Calibration, low: Array, high: Array, n: int, symmetric: bool, sha
         if b.zero == "extended":  # a zero of either sign stays
             low, high = np.where(low > 0, dtype.type(0), low), np.where(high < 0, dtype.type(0), high)
         least = min_scale(b, n)
-        narrow = ((high - low).astype(t) / t.type(n)).astype(dtype) < dtype.type(least)
+        narrow = ((high - low) / t.type(n)).astype(dtype) < dtype.type(least)
         step = np.float32(least) * (narrow if b.narrow == "widened" else np.zeros_like(narrow))
         if symmetric:
-            high = high.astype(t) + np.float32(above) * step
-            low = low.astype(t) - np.float32(below) * step
+            high = high + np.float32(above) * step
+            low = low - np.float32(below) * step
             counted = above + 1 if n == _TWO_BITS and b.two_bits == "two-steps" else above
             delta = -low / t.type(below)
             if counted or b.no_steps == "divided":
                 delta = np.maximum(high / t.type(counted), delta)
             low, high = t.type(-below) * delta, t.type(above) * delta
         else:
-            low, high = low.astype(t), high.astype(t) + np.float32(n) * step
+            high = high + np.float32(n) * step
         if b.infinity == "largest":
             info = ml_dtypes.finfo(dtype)  # type: ignore[no-untyped-call]
             least, most = t.type(info.min), t.type(info.max)
             low, high = np.where(low < least, least, low), np.where(high > most, most, high)
         return low.astype(dtype).reshape(shape), high.astype(dtype).reshape(shape)
-
-
-def _in_order(
-    batches: tuple[Array, ...], shape: Shape, block_size: BlockSize | None
-) -> Callable[[Array], Array] | None:
-    """How blocks that multiply to the size of every batch, or of a part of it, share its elements in memory order."""
-    if block_size is None or len(block_size) != len(shape) or -1 in block_size:
-        return None
-    blocks = tuple(n for pair in zip(shape, block_size, strict=True) for n in pair)
-    size = max(math.prod(blocks), 1)
-    if any(x.ndim < len(shape) or x.size % size for x in batches):
-        return None
-    shared = tuple(n for p in shape for n in (p, 1))
-    return lambda x: grouped(x.reshape(-1, *blocks), shared)
 
 
 @formula(

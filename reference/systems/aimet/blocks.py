@@ -19,7 +19,7 @@ def aligned_blocks(
         IndexError: ``scale`` has more dimensions than the tensor.
     """
     if block_size is None:
-        own = shape[len(shape) - scale.ndim :] if scale.ndim <= len(shape) else ()
+        own = shape[len(shape) - scale.ndim :]
         if len(own) != scale.ndim or any(c not in {1, n} for c, n in zip(scale.shape, own, strict=True)):
             msg = f"scale of shape {scale.shape} is not accepted: give one that broadcasts to a tensor of shape {shape}"
             raise RuntimeError(msg)
@@ -45,11 +45,12 @@ def aligned_blocks(
     return np.broadcast_to(scale, aligned), np.broadcast_to(offset, aligned), blocks
 
 
-def grouped(x: Array, shape: Shape, block_size: BlockSize | None = None) -> Array:
+def grouped(x: Array, shape: Shape, block_size: BlockSize | None = None, in_order: bool = False) -> Array:
     """The elements of ``x`` by the parameter that they share: one row per parameter of ``shape``.
 
     ``shape`` meets the last dimensions of ``x``; an entry of 1 shares along its dimension. Blocks: element j has the
     parameter floor(j / B), -1 is the dimension over the parameters along it, and leading entries may be left out.
+    ``in_order``: the blocks need not fit the dimensions, and are filled in memory order.
 
     Raises:
         RuntimeError: ``shape`` or ``block_size`` does not fit ``x``.
@@ -69,6 +70,9 @@ def grouped(x: Array, shape: Shape, block_size: BlockSize | None = None) -> Arra
         given = zip(tail, shape, (*left_out, *block_size), strict=True)
         sizes = tuple(n // p if b == -1 else b for n, p, b in given)
         fits = all(b * p == n for n, p, b in zip(tail, shape, sizes, strict=True))
+        if in_order:
+            size = math.prod(shape) * math.prod(sizes)
+            fits = size != 0 and x.size % size == 0
     if lead < 0 or not fits:
         msg = (
             f"shape={shape}, block_size={block_size} is not accepted for batches of shape {x.shape}: give what divides"

@@ -9,9 +9,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from halfeven.reference.behaviour import Behaviour, choice
+from halfeven.reference.blocks import Array
 from halfeven.reference.catalogue import AsComputed, Real, formula
-from halfeven.reference.profile import Array
-from halfeven.reference.rounding import ROUNDINGS, Rounding
+from halfeven.reference.rounding import ROUNDINGS
 
 __all__ = [
     "BITWIDTH_GRID",
@@ -81,7 +81,7 @@ class ScaleAndOffset(LeastScale):
         "reciprocal": "multiplies min by the rounded reciprocal of the scale for the offset",
     })  # fmt: skip
     # Of no positive quotient, of which ties up are ties toward zero.
-    rounding: Rounding = choice({
+    rounding: str = choice({
         "half-even": "rounds the quotient of min and scale, ties to even",
         "half-away": "rounds the quotient of min and scale, ties away from zero",
         "half-to-zero": "rounds the quotient of min and scale, ties toward zero",
@@ -262,7 +262,7 @@ def scale_and_offset(
         if symmetric:
             half = (qmin + qmax) / 2
             middle = {"half-even": round(half), "ceil": math.ceil(half), "zero": 0}[b.middle]
-            return np.asarray(scale), np.full(min.shape, -middle, f32)
+            return np.asarray(scale), np.full(scale.shape, -middle, f32)
         s = scale.astype(t)
         quotient = min.astype(t) * (t.type(1) / s) if b.quotient == "reciprocal" else min.astype(t) / s
         offset = ROUNDINGS[b.rounding](quotient) - t.type(qmin)

@@ -186,7 +186,7 @@ def lpbq_encoding_dict(
     )
     if isinstance(found, list) or (b.alone == "blocks" and all(n == 1 for n in block_grouping)):
         return found
-    integers = per_block_int_scale.astype(np.int64)
+    integers = per_block_int_scale.astype(int)
     match encoding_version:
         case "1.0.0":
             channels = per_channel_scale.ravel().tolist()

@@ -8,7 +8,7 @@ from halfeven.reference.behaviour import Behaviour, choice, roundings
 from halfeven.reference.blocks import Array, BlockSize, per_element
 from halfeven.reference.catalogue import AsComputed, Real, formula
 from halfeven.reference.minifloat import FLOAT_FORMATS, FloatFormat, Overflow, cast
-from halfeven.reference.rounding import ROUNDINGS, Rounding
+from halfeven.reference.rounding import ROUNDINGS
 from halfeven.reference.systems.aimet.blocks import aligned_blocks
 
 __all__ = ["float_cast", "float_gradient", "float_quantize_dequantize", "float_scale"]
@@ -36,7 +36,7 @@ class FloatCast(Behaviour):
         "ieee": "rounds small numbers to IEEE's least unit of the widths",
         "torch": "rounds small numbers to a least unit: IEEE's for the formats that torch has, else half of that",
     })  # fmt: skip
-    rounding: Rounding = roundings("the mantissa")
+    rounding: str = roundings("the mantissa")
     overflow: str = choice({
         "saturate": "gives the largest number for what is beyond it",
         "infinity": "gives infinity for what is beyond the largest number",
@@ -172,7 +172,7 @@ def float_scale(
     with np.errstate(all="ignore"):
         size = np.abs(maxval) if b.magnitude == "absolute" else maxval
         if b.quotient == "reciprocal":
-            return (size * np.float32(1 / f.max)).astype(np.float32)
+            return np.asarray(size * np.float32(1 / f.max))
         return (size.astype(np.float64) / f.max).astype(np.float32)
 
 
@@ -202,18 +202,18 @@ def float_cast(b: FloatCast, tensor: Array, exponent_bits: int, mantissa_bits: i
         ValueError: a narrower width.
     """
     _refuse_widths(exponent_bits, mantissa_bits)
-    largest = np.ldexp(np.float32(2 - np.ldexp(1.0, -mantissa_bits)), (2**exponent_bits - 1) // 2)
+    bias = 2 ** (exponent_bits - 1) - 1  # (2^exponent - 1) / 2, rounded down
+    largest = np.ldexp(np.float32(2 - np.ldexp(1.0, -mantissa_bits)), bias)
     clamped = np.where(tensor < -largest, -largest, np.where(tensor > largest, largest, tensor))
     _, exponent = np.frexp(clamped)  # x_c = fraction * 2^exponent with fraction in [1/2, 1)
     unit = exponent - 1 - mantissa_bits
     if b.least != "none":
-        bias = 2 ** (exponent_bits - 1) - 1
         more = b.least == "torch" and (exponent_bits, mantissa_bits, False, False) not in _NAMED
         unit = np.maximum(unit, 1 - bias - more - mantissa_bits)
     out: Array = np.ldexp(ROUNDINGS[b.rounding](np.ldexp(clamped, -unit)), unit)
     if b.overflow == "infinity":
-        out = np.where(np.abs(tensor) > largest, np.copysign(np.float32(np.inf), tensor), out)
-    return out.astype(tensor.dtype)
+        out = np.where(np.abs(tensor) > largest, np.copysign(np.inf, tensor), out)
+    return out
 
 
 @formula(
@@ -263,7 +263,7 @@ def float_quantize_dequantize(
     """
     f = _format(exponent_bits, mantissa_bits, finite, unsigned_zero, dtype)
     x, s = _laid_out(b, tensor, scale, block_size)
-    wide = np.dtype(np.float64 if tensor.dtype == np.float64 else np.float32)
+    wide = np.promote_types(tensor.dtype, np.float32)
     own = b.dtype == "input" or scale.ndim == 0 < tensor.ndim
     t = tensor.dtype if own else wide
     torchs = f.name in _TORCH
@@ -271,17 +271,16 @@ def float_quantize_dequantize(
         msg = f"tensor of dtype float16 is not accepted for {f.name}, which goes to {f.max}: give a wider dtype"
         raise RuntimeError(msg)
     with np.errstate(all="ignore"):
-        divisor = s.astype(wide)
-        y = x.astype(wide) * (wide.type(1) / divisor) if b.division == "reciprocal" else x.astype(wide) / divisor
+        y = x * (wide.type(1) / s) if b.division == "reciprocal" else x / s
         y = y.astype(t)
         if b.bounds == "rounded":
             largest = np.asarray(f.max, t)
             y = np.where(y < -largest, -largest, np.where(y > largest, largest, y))
-        if b.float64 == "by-float32" and torchs and t == np.float64:
+        if b.float64 == "by-float32" and torchs:
             y = y.astype(np.float32)
         numbers = f if b.subnormals == "ieee" else _one_binade_more(f)
         near = _cast(y, numbers, "special" if b.bounds == "rounded" and torchs else "saturate")
-        out: Array = (near.astype(wide) * divisor).astype(t)
+        out: Array = (near.astype(wide) * s).astype(t)
     return out.reshape(tensor.shape) if block_size else out
 
 
@@ -308,8 +307,7 @@ def _one_binade_more(f: FloatFormat) -> FloatFormat:
 def _cast(y: Array, f: FloatFormat, overflow: Overflow) -> Array:
     """The nearest of the format's numbers, ties to the even one; NaN stays."""
     is_nan = np.isnan(y)
-    wide = np.float64 if y.dtype == np.float64 else np.float32  # holds every number of the format
-    near = cast(np.where(is_nan, np.asarray(0, y.dtype), y).astype(wide), f, overflow=overflow).astype(y.dtype)
+    near = cast(np.where(is_nan, np.asarray(0, y.dtype), y).astype(np.float64), f, overflow=overflow).astype(y.dtype)
     return np.where(is_nan, y, near)
 
 
@@ -331,12 +329,12 @@ def float_gradient(b: FloatGradient, tensor: Array, scale: Array, gradient: Arra
         dtype: the format's name.
     """
     float_quantize_dequantize(FloatValues(), tensor, scale, dtype=dtype)  # its errors
-    s, f, zero = scale.astype(tensor.dtype), FLOAT_FORMATS[dtype], np.asarray(0, gradient.dtype)
+    f, zero = FLOAT_FORMATS[dtype], np.asarray(0, gradient.dtype)
     with np.errstate(all="ignore"):
-        y = np.abs(tensor / s)
+        y = np.abs(tensor / scale).astype(tensor.dtype)
         inside = (y < f.max if b.largest == "outside" else y <= f.max) | ((y > f.max) & (b.beyond == "passed"))
         if b.straight == "exact":
             return np.where(inside, gradient, zero)
-        narrow = cast(gradient * scale.astype(gradient.dtype), f, overflow="special")
-        found: Array = np.where(inside, narrow, zero) / scale.astype(gradient.dtype)
-        return found.astype(gradient.dtype)
+        narrow = cast((gradient * scale).astype(gradient.dtype), f, overflow="special")
+        found: Array = (np.where(inside, narrow, zero) / scale).astype(gradient.dtype)
+        return found

@@ -155,9 +155,9 @@ def quantize_gradient(
     x, s, o, g = _wide(tensor, scale, offset, gradient, block_size, t)
     u = x / s
     inside = _inside(b, (np.rint(u) if b.inside == "rounded" else u) - o, qmin, qmax)
-    passed = g * inside.astype(t) if b.outside == "product" else np.where(inside, g, t.type(0))
-    if b.quotient == "input-where-scalar" and scale.ndim == 0 < tensor.ndim and not block_size:
-        u = u.astype(tensor.dtype).astype(t)
+    passed = g * inside if b.outside == "product" else np.where(inside, g, t.type(0))
+    if b.quotient == "input-where-scalar" and scale.ndim == 0 < tensor.ndim:
+        u = u.astype(tensor.dtype)
     d_scale = _collected(b, -(passed / s) * u, tensor.shape, scale, block_size)
     d_offset = _collected(b, -passed, tensor.shape, offset, block_size)
     return (passed / s).astype(tensor.dtype), d_scale, d_offset
@@ -236,7 +236,7 @@ def quantize_dequantize_gradient(
     rounded = np.rint(u)
     inside = _inside(b, (rounded if b.inside == "rounded" else u) - o, lo, hi)
     clipped = np.where(rounded < o + lo, o + lo, np.where(rounded > o + hi, o + hi, rounded))
-    if zero_point_shift and b.clipped == "shifted":
+    if b.clipped == "shifted":
         clipped = clipped + z
     d_tensor = np.where(inside, g, g * none if b.outside == "product" else none)
     d_scale = _collected(b, g * np.where(inside, rounded - u, clipped), tensor.shape, scale, block_size)
@@ -292,7 +292,7 @@ def range_gradient(
     scale = np.maximum(np.abs(width), smallest)
     d_scale = scale_gradient
     if not symmetric:
-        offset = np.rint(min / scale) - np.float32(qmin)
+        offset = np.rint(min / scale) - qmin
         free: Callable[[Array], Array] = {
             "ends": lambda o: (o >= -qmax) & (o <= -qmin),
             "inside": lambda o: (o > -qmax) & (o < -qmin),

@@ -5,9 +5,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from halfeven.reference.behaviour import Behaviour, choice
-from halfeven.reference.blocks import BlockSize, Shape
+from halfeven.reference.blocks import Array, BlockSize, Shape
 from halfeven.reference.catalogue import AsComputed, formula
-from halfeven.reference.profile import Array
 from halfeven.reference.systems.aimet.blocks import grouped
 
 __all__ = ["Batches", "Histogram", "histogram"]
@@ -149,7 +148,7 @@ def _edges(b: Histogram, low: Array, high: Array, num_bins: int) -> Array:
     edges: Array = np.arange(num_bins + 1).astype(np.float32) * step + low
     if b.last_edge == "maximum":
         edges[-1] = high
-    if not (np.isfinite(edges[0]) and np.isfinite(edges[-1])):
+    if not np.isfinite(edges).all():
         msg = f"batches from {low} to {high} are not accepted: give a range whose bins are finite in float32"
         raise RuntimeError(msg)
     return edges
@@ -159,10 +158,10 @@ def _counts(b: Histogram, x: Array, low: Array, high: Array, num_bins: int) -> A
     """Counts of [low, high]; what lies outside, compared in the dtype of ``x``, is counted at the ends."""
     values = x.astype(np.float32)
     inside = values[(values >= low) & (values <= high)]
-    # Beside a value so large that half a unit vanishes stand the two float32 next to it.
+    # Next to a value so large that half a unit vanishes stand the two float32 next to it.
     start, end = (np.nextafter(low, -np.inf), np.nextafter(high, np.inf)) if low == high else (low, high)
     place = (inside - start) * np.float32(num_bins) / (end - start)
-    far = np.float32(0 if b.far == "first" else num_bins)
+    far = 0 if b.far == "first" else num_bins
     place = np.where(place == np.inf, far, place).astype(np.int64)
     counts: Array = np.bincount(np.minimum(place, num_bins - 1), minlength=num_bins).astype(np.float32)
     beyond = x if b.infinities == "counted" else x[np.isfinite(x)]

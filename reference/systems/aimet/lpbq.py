@@ -7,7 +7,7 @@ import numpy as np
 from halfeven.reference.behaviour import Behaviour, choice
 from halfeven.reference.blocks import Array, Shape
 from halfeven.reference.catalogue import AsComputed, formula
-from halfeven.reference.rounding import ROUNDINGS, Rounding
+from halfeven.reference.rounding import ROUNDINGS
 from halfeven.reference.systems.aimet.encodings import LeastScale, min_scale
 
 __all__ = ["lpbq_scale", "lpbq_scaled"]
@@ -18,7 +18,7 @@ class BlockScales(LeastScale):
     """The choices in making the scales of blocks multiples of one per group."""
 
     # Of positive multiples, of which ties up are ties away from zero.
-    rounding: Rounding = choice({
+    rounding: str = choice({
         "half-even": "rounds the multiple, ties to even",
         "half-away": "rounds the multiple, ties up",
         "half-to-zero": "rounds the multiple, ties down",
@@ -76,13 +76,13 @@ def lpbq_scale(
     Raises:
         RuntimeError: ``decompressed_bw`` below ``bitwidth``; a grouping of other length, or that does not divide.
     """
-    grouping = _concrete(min.shape, block_grouping)
     if decompressed_bw < bitwidth:
         msg = f"decompressed_bw={decompressed_bw} is not accepted: give {bitwidth}, the bitwidth, or more"
         raise RuntimeError(msg)
     n = 2**bitwidth - 1
     smallest = np.float32(min_scale(b, n))
     raw = np.maximum(np.abs((max - min) / np.float32(n)), smallest)
+    grouping = _concrete(raw.shape, block_grouping)
     groups = [size for c, k in zip(raw.shape, grouping, strict=True) for size in (c // k, k)]
     largest = raw.reshape(groups).max(axis=tuple(range(1, len(groups), 2)))
     k_max = np.float32(2 ** (decompressed_bw - bitwidth))
@@ -116,8 +116,8 @@ def lpbq_scaled(
     The rest as in ``lpbq_scale``.
     """
     found = lpbq_scale(BlockScales(), min, max, bitwidth, decompressed_bw, block_grouping)
-    grouping, size = _concrete(min.shape, block_grouping), np.float32(factor)
     per_channel, k = found["per_channel_scale"], found["per_block_int_scale"]
+    grouping, size = _concrete(k.shape, block_grouping), np.float32(factor)
     if b.scales == "group":
         per_channel = per_channel * size
         scale = k * _shared(per_channel, grouping)
@@ -137,7 +137,7 @@ def _shared(per_channel: Array, grouping: Shape) -> Array:
 
 def _concrete(shape: Shape, block_grouping: tuple[int, ...] | None) -> Shape:
     grouping = block_grouping if block_grouping is not None else (1,) * len(shape)
-    if len(grouping) != len(shape) or any(b != -1 and c % b for c, b in zip(shape, grouping, strict=True)):
+    if len(grouping) != len(shape) or any(c % b for c, b in zip(shape, grouping, strict=True)):
         msg = f"block_grouping={block_grouping} is not accepted for min of shape {shape}: give what divides it"
         raise RuntimeError(msg)
     return tuple(c if b == -1 else b for c, b in zip(shape, grouping, strict=True))

@@ -6,9 +6,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from halfeven.reference.behaviour import choice
-from halfeven.reference.blocks import BlockSize, Shape
+from halfeven.reference.blocks import Array, BlockSize, Shape
 from halfeven.reference.catalogue import AsComputed, formula
-from halfeven.reference.profile import Array
 from halfeven.reference.systems.aimet.analyzers import Range
 from halfeven.reference.systems.aimet.encodings import min_scale
 from halfeven.reference.systems.aimet.histogram import Batches, Histogram, histogram
@@ -77,11 +76,11 @@ def percentile_encodings(
         msg = f"percentile={percentile} is not accepted: give {_LEAST} to {_MOST}"
         raise ValueError(msg)
     seen = histogram(Histogram(later=b.later), batches, shape, num_bins, None, block_size)
-    rows = zip(seen["counts"], seen["edges"], strict=True)
+    counts, edges, least, most = seen.values()
     with np.errstate(all="ignore"):
-        found = [_ends(b, *row, num_steps, symmetric, percentile) for row in rows]
+        found = [_ends(b, *row, num_steps, symmetric, percentile) for row in zip(counts, edges, strict=True)]
     low, high = (np.array(ends) for ends in zip(*found, strict=True))
-    return low.astype(seen["min"].dtype).reshape(shape), high.astype(seen["max"].dtype).reshape(shape)
+    return low.astype(least.dtype).reshape(shape), high.astype(most.dtype).reshape(shape)
 
 
 def _ends(

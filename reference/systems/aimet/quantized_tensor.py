@@ -75,8 +75,8 @@ def quantized_repr(b: Integers, tensor: Array, qmin: int, qmax: int) -> tuple[st
     whole = np.trunc(tensor) if b.fraction == "cut" else np.rint(tensor)
     if dtype is not None:
         return dtype, whole.astype(dtype)
-    held = (tensor >= -(2**31)) & (tensor < 2**31)
-    return "int32", np.where(held, np.where(held, whole, 0), -(2**31)).astype(np.int32)
+    info = np.iinfo(np.int32)
+    return "int32", np.where(np.abs(whole) <= info.max, whole, info.min).astype(np.int32)
 
 
 @formula(

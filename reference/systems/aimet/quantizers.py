@@ -106,15 +106,15 @@ def forward(
     if b.untrained == "fake-quantize" and mode != "trained":
         values = _by_reciprocal(tensor, scale, offset, qmin, qmax)
     if b.codes == "narrowed":
-        given = dequantize(REALS, codes, scale.astype(tensor.dtype), offset.astype(tensor.dtype))
+        given = dequantize(REALS, codes, scale, offset)
     return {"codes": codes, "values": values, "values of the codes": given}
 
 
 def _by_reciprocal(tensor: Array, scale: Array, offset: Array, qmin: int, qmax: int) -> Array:
     with np.errstate(all="ignore"):
-        q = np.rint(tensor.astype(_F32) * (np.float32(1) / scale)) - offset
+        q = np.rint(tensor * (np.float32(1) / scale)) - offset
         q = np.where(np.isnan(q) | (q < qmin), _F32.type(qmin), np.where(q > qmax, _F32.type(qmax), q))
-        values: Array = ((q + offset) * scale).astype(tensor.dtype)
+        values: Array = ((q.astype(_F32) + offset) * scale).astype(tensor.dtype)
     return values
 
 

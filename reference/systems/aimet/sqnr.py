@@ -6,9 +6,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from halfeven.reference.behaviour import choice
-from halfeven.reference.blocks import BlockSize, Shape
+from halfeven.reference.blocks import Array, BlockSize, Shape
 from halfeven.reference.catalogue import AsComputed, formula
-from halfeven.reference.profile import Array
 from halfeven.reference.systems.aimet.encodings import LeastScale, min_scale
 from halfeven.reference.systems.aimet.histogram import Batches, Histogram, histogram
 
@@ -94,22 +93,19 @@ def sqnr_encodings(
         ValueError: ``num_steps`` or ``num_bins`` is below 1; ``histogram``'s.
         RuntimeError: ``histogram_growth_limit`` is below 1; ``histogram``'s.
     """
-    if histogram_growth_limit is not None and histogram_growth_limit < 1:
-        msg = f"histogram_growth_limit={histogram_growth_limit} is not accepted: give 1 or more"
-        raise RuntimeError(msg)
     deltas = symmetric_delta_candidates if symmetric else asymmetric_delta_candidates
     seen = histogram(Histogram(later=b.later), batches, shape, num_bins, histogram_growth_limit, block_size)
     if num_steps < 1:
         msg = f"num_steps={num_steps} is not accepted: give 1 or more"
         raise ValueError(msg)
     lows, highs = [], []
-    for row in zip(seen["counts"], seen["edges"], seen["min"], seen["max"], strict=True):
-        delta, offset = candidates(b, row[2], row[3], num_steps, symmetric, deltas, offset_candidates)
-        cost = costs(b, row[0], row[1], delta, offset, num_steps, gamma)
+    for counts, edges, least, most in zip(seen["counts"], seen["edges"], seen["min"], seen["max"], strict=True):
+        delta, offset = candidates(b, least, most, num_steps, symmetric, deltas, offset_candidates)
+        cost = costs(b, counts, edges, delta, offset, num_steps, gamma)
         best = int(np.argmin(cost)) if b.equal == "first" else len(cost) - 1 - int(np.argmin(cost[::-1]))
         low = offset[best] * delta[best]
-        lows.append(low.astype(row[2].dtype))
-        highs.append((low + np.float32(num_steps) * delta[best]).astype(row[3].dtype))
+        lows.append(low.astype(least.dtype))
+        highs.append((low + np.float32(num_steps) * delta[best]).astype(most.dtype))
     return np.array(lows).reshape(shape), np.array(highs).reshape(shape)
 
 
@@ -132,7 +128,7 @@ def candidates(
     right = left + widest * f32(n)
     delta = widest * grid / most
     step = n / (min(n + 2, num_offsets) - 2)
-    offset = np.rint((-n + np.arange(math.ceil((step + n) / step)) * step).astype(f32))
+    offset = np.rint((-n + np.arange((step + n) / step) * step).astype(f32))
     if b.observed == "tried":
         offset = np.append(offset, observed)
     delta, offset = (a.ravel() for a in np.meshgrid(delta, offset, indexing="ij"))

@@ -5,8 +5,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from halfeven.reference.behaviour import Behaviour, choice
+from halfeven.reference.blocks import Array
 from halfeven.reference.catalogue import AsComputed, formula
-from halfeven.reference.profile import Array
 
 __all__ = ["IntGrid", "MaxInt", "MinInt", "ends_of", "int_scaling", "max_int", "min_int"]
 

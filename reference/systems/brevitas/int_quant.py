@@ -7,12 +7,12 @@ import numpy as np
 
 from halfeven.reference.affine import spread
 from halfeven.reference.behaviour import choice, roundings
-from halfeven.reference.blocks import BlockSize, per_element
+from halfeven.reference.blocks import Array, BlockSize
 from halfeven.reference.catalogue import AffineView, AsComputed, formula
 from halfeven.reference.grid import Grid
 from halfeven.reference.model import EvaluationModel
-from halfeven.reference.profile import Array, Profile
-from halfeven.reference.rounding import ROUNDINGS, Rounding
+from halfeven.reference.profile import Profile
+from halfeven.reference.rounding import ROUNDINGS
 from halfeven.reference.systems.brevitas.int_grid import IntGrid, ends_of
 
 __all__ = [
@@ -44,7 +44,7 @@ class Rounded(IntGrid):
             "reciprocal": "multiplies by the rounded reciprocal of the scale",
         }
     )
-    ties: Rounding = roundings("where it is asked to ROUND")
+    ties: str = roundings("where it is asked to ROUND")
 
 
 @dataclass(frozen=True)
@@ -140,24 +140,9 @@ def _float_to_int(b: Rounded, y: Array, float_to_int: str) -> Array:
             raise ValueError(msg)
 
 
-def quantize(x: Array, scale: Array, zero_point: Array, grid: Grid, block_size: BlockSize | None = None) -> Array:
-    """Codes of ``x`` as floats of its dtype. Arguments and errors as in ``Profile.quantize``."""
-    t = x.dtype
-    with np.errstate(all="ignore"):
-        s, z = (per_element(p, x.shape, block_size).astype(t) for p in (scale, zero_point))
-        return codes(Shifted(), x, s, z, (np.asarray(grid.qmin, t), np.asarray(grid.qmax, t)))
-
-
-def fake_quantize(x: Array, scale: Array, zero_point: Array, grid: Grid, block_size: BlockSize | None = None) -> Array:
-    """``x`` on the grid, in its dtype. Arguments and errors as in ``Profile.quantize``."""
-    with np.errstate(all="ignore"):
-        s, z = (per_element(p, x.shape, block_size).astype(x.dtype) for p in (scale, zero_point))
-        return reals(quantize(x, scale, zero_point, grid, block_size), s, z)
-
-
 def _grids(bits: int) -> tuple[Grid, ...]:
     signed = Grid.from_bitwidth(bits, signed=True)
-    return signed, Grid(signed.qmin + 1, signed.qmax), Grid(0, 2**bits - 1), Grid(0, max(2**bits - 2, 0))
+    return signed, Grid(signed.qmin + 1, signed.qmax), Grid(0, 2**bits - 1), Grid(0, 2**bits - 2)
 
 
 BREVITAS = Profile(
@@ -168,14 +153,8 @@ BREVITAS = Profile(
     dtypes=("float32", "float64", "float16", "bfloat16"),
     scale_dtype="input",
     codes="input",
-    grids=tuple(g for b in (8, 4, *(b for b in range(2, 17) if b not in {8, 4})) for g in _grids(b)),
-    numpy={
-        "quantize": "np.clip(np.rint(x / scale + np.float32(zero_point)), qmin, qmax)",
-        "fake_quantize": (
-            "(np.clip(np.rint(x / scale + np.float32(zero_point)), qmin, qmax) - np.float32(zero_point)) * scale"
-        ),
-    },
-    transcriptions={"quantize": quantize, "fake_quantize": fake_quantize},
+    operations=("quantize", "fake_quantize"),
+    grids=tuple(g for b in range(2, 17) for g in _grids(b)),
 )
 
 
@@ -199,6 +178,9 @@ def _arguments(
     s, z = (spread(p, x.shape, block_size) for p in (scale, zero))
     signed, bits = grid.qmin < 0, grid.bits
     narrow = grid != Grid.from_bitwidth(bits, signed=signed)
+    if grid not in _grids(bits):
+        msg = f"grid {grid} is not accepted: the functions have full and narrow ranges"
+        raise ValueError(msg)
     grid_of = {"bit_width": bits, "signed": signed, "narrow_range": narrow}
     return {"x": x, "scale": s, "zero_point": z.astype(x.dtype)} | grid_of
 

@@ -5,8 +5,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from halfeven.reference.behaviour import choice
+from halfeven.reference.blocks import Array
 from halfeven.reference.catalogue import AsComputed, formula
-from halfeven.reference.profile import Array
 from halfeven.reference.systems.brevitas.int_grid import ends_of, int_scaling
 from halfeven.reference.systems.brevitas.int_quant import Rounded, Shifted, check_shapes, codes, reals
 
@@ -48,7 +48,7 @@ def rescaling_int_quant(
     signed: bool = True,
     narrow_range: bool = False,
 ) -> tuple[Array, Array, Array, Array]:
-    """``x`` on the grid of a threshold, with what a quantizer returns beside it.
+    """``x`` on the grid of a threshold, with what a quantizer returns with it.
 
     Args:
         x: float32 of any shape.

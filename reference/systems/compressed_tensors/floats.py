@@ -7,9 +7,9 @@ import ml_dtypes
 import numpy as np
 
 from halfeven.reference.behaviour import Behaviour, choice
+from halfeven.reference.blocks import Array
 from halfeven.reference.catalogue import Real, formula
 from halfeven.reference.minifloat import FLOAT_FORMATS, cast
-from halfeven.reference.profile import Array
 
 __all__ = ["CastToFp4", "MxScales", "PowerOfTwo", "cast_to_fp4", "generate_mx_scales", "round_to_power_2"]
 
@@ -125,7 +125,7 @@ def generate_mx_scales(b: MxScales, x: Array, num_bits: int = 4) -> Array:
         raise KeyError(msg)
     offset = {4: 2, 6: 2, 8: 8}[num_bits]
     mantissa = {4: 1, 6: 3, 8: 1 if b.mantissa == "one" else 3}[num_bits]
-    scale_power_2 = round_to_power_2(b, x, mantissa).astype(np.float64)
+    scale_power_2 = round_to_power_2(b, x, mantissa)
     _, exponent = np.frexp(scale_power_2)  # of a fraction in [0.5, 1)
     biased = 127.0 + (exponent - 1) - offset
     biased = np.where(scale_power_2 == 0, -np.inf, np.where(np.isinf(scale_power_2), np.inf, biased))
@@ -156,7 +156,7 @@ def cast_to_fp4(b: CastToFp4, x: Array) -> Array:
         nearest = cast(known, FLOAT_FORMATS["float4_e2m1fn"], overflow="saturate")
     else:
         side: Literal["left", "right"] = "right" if b.ties == "away" else "left"
-        nearest = _E2M1[np.searchsorted((_E2M1[1:] + _E2M1[:-1]) / 2, known.astype(np.float64), side)].astype(x.dtype)
+        nearest = _E2M1[np.searchsorted((_E2M1[1:] + _E2M1[:-1]) / 2, known.astype(np.float64), side)]
     negative = np.signbit(x) if b.zero == "sign" else x < 0
     signed = np.where(negative, -nearest, nearest)
     signed = signed + np.zeros((), x.dtype) if b.zero == "plus" else signed

@@ -11,13 +11,13 @@ import numpy as np
 
 from halfeven.reference.affine import spread
 from halfeven.reference.behaviour import Behaviour, choice, roundings
-from halfeven.reference.blocks import BlockSize, per_element
+from halfeven.reference.blocks import Array, BlockSize
 from halfeven.reference.catalogue import AffineView, AsComputed, formula
 from halfeven.reference.grid import Grid
 from halfeven.reference.minifloat import FLOAT_FORMATS, cast
 from halfeven.reference.model import EvaluationModel
-from halfeven.reference.profile import Array, Profile
-from halfeven.reference.rounding import ROUNDINGS, Rounding
+from halfeven.reference.profile import Profile
+from halfeven.reference.rounding import ROUNDINGS
 from halfeven.reference.systems.compressed_tensors.floats import CastToFp4, cast_to_fp4
 from halfeven.reference.systems.compressed_tensors.qparams import CodeRange, calculate_range
 
@@ -49,7 +49,7 @@ class Quantize(_GlobalScale):
             "reciprocal": "multiplies by the rounded reciprocal of the scale",
         }
     )
-    rounding: Rounding = roundings("to integer codes")
+    rounding: str = roundings("to integer codes")
     clamp: str = choice(
         {
             "before-rounding": "limits before rounding",
@@ -81,32 +81,6 @@ class Dequantize(_GlobalScale):
     )
 
 
-def _ends(grid: Grid) -> tuple[Array, Array]:
-    return np.asarray(float(grid.qmin)), np.asarray(float(grid.qmax))
-
-
-def _quantize(x: Array, scale: Array, zero_point: Array, grid: Grid, block_size: BlockSize | None = None) -> Array:
-    """Codes of ``x`` as floats of its dtype. Arguments and errors as in ``Profile.quantize``."""
-    with np.errstate(all="ignore"):
-        s, z = (per_element(p, x.shape, block_size).astype(x.dtype) for p in (scale, zero_point))
-        return _limited(Quantize(), _scaled(Quantize(), x, s, z), _ends(grid), "int", grid.bits)
-
-
-def _dequantize(
-    q: Array, scale: Array, zero_point: Array, _grid: Grid, dtype: "np.dtype[Any]", block_size: BlockSize | None = None
-) -> Array:
-    """Reals of the codes ``q`` in ``dtype``, the scale's. Arguments and errors as in ``Profile.dequantize``."""
-    with np.errstate(all="ignore"):
-        s, z = (per_element(p, q.shape, block_size).astype(dtype) for p in (scale, zero_point))
-        return _reals(Dequantize(), q, s, z, None)
-
-
-def _fake_quantize(x: Array, scale: Array, zero_point: Array, grid: Grid, block_size: BlockSize | None = None) -> Array:
-    """``x`` on the grid: the codes stay floats, and are dequantized."""
-    codes = _quantize(x, scale, zero_point, grid, block_size)
-    return _dequantize(codes, scale, zero_point, grid, x.dtype, block_size)
-
-
 COMPRESSED_TENSORS = Profile(
     name="compressed-tensors",
     title="round(clamp(x / s + zero_point, qmin, qmax)); (q - zero_point) * s",
@@ -115,24 +89,18 @@ COMPRESSED_TENSORS = Profile(
     dtypes=("float32", "float64", "float16", "bfloat16"),
     scale_dtype="input",
     codes="input",
-    bits=(1, 16),
     grids=tuple(
         Grid(-(2 ** (b - 1)), 2 ** (b - 1) - 1) for b in (8, 4, 16, 1, 2, 3, 5, 6, 7, 9, 10, 11, 12, 13, 14, 15)
     ),
-    numpy={
-        "quantize": "np.rint(np.clip(x / scale + np.float32(zero_point), qmin, qmax))",
-        "dequantize": "(np.float32(q) - np.float32(zero_point)) * scale",
-        "fake_quantize": (
-            "(np.rint(np.clip(x / scale + np.float32(zero_point), qmin, qmax)) - np.float32(zero_point)) * scale"
-        ),
-    },
-    transcriptions={"quantize": _quantize, "dequantize": _dequantize, "fake_quantize": _fake_quantize},
 )
 
 
 def _arguments(
     x: Array, scale: Array, zero: Array, grid: Grid, block_size: BlockSize | None, _dtype: object = None
 ) -> dict[str, Any]:
+    if grid != Grid.from_bitwidth(grid.bits, signed=True):
+        msg = f"grid {grid} is not accepted: the functions use all signed codes"
+        raise ValueError(msg)
     s, z = (spread(p, x.shape, block_size) for p in (scale, zero))
     return {"x": x, "scale": s, "zero_point": z, "num_bits": grid.bits, "type": "int"}
 
@@ -195,14 +163,13 @@ def _effective(scale: Array, global_scale: Array | None) -> Array:
 
 def _scaled(b: Quantize, x: Array, s: Array, zero_point: Array | None) -> Array:
     scaled = x / s if b.division == "divide" else x * (np.ones((), s.dtype) / s)
-    return np.asarray(scaled if zero_point is None else scaled + zero_point.astype(x.dtype).astype(scaled.dtype))
+    return np.asarray(scaled if zero_point is None else scaled + zero_point.astype(x.dtype))
 
 
 def _limited(b: Quantize, scaled: Array, ends: tuple[Array, Array], type: str, num_bits: int) -> Array:  # noqa: A002
     """The nearest codes of quotients: integers, or numbers of the float of ``num_bits``."""
     t = scaled.dtype
-    low, high = ends[0].astype(t), ends[1].astype(t)
-    limited = np.clip(scaled, low, high).astype(t) if b.clamp == "before-rounding" else scaled
+    limited = np.clip(scaled, *ends).astype(t) if b.clamp == "before-rounding" else scaled
     match (type, num_bits):
         case ("float", 8):
             rounded = limited.astype(ml_dtypes.float8_e4m3fn).astype(t)
@@ -212,13 +179,13 @@ def _limited(b: Quantize, scaled: Array, ends: tuple[Array, Array], type: str, n
             rounded = cast_to_fp4(CastToFp4(), limited)
         case _:
             rounded = ROUNDINGS[b.rounding](limited)
-    return rounded if b.clamp == "before-rounding" else np.clip(rounded, low, high).astype(t)
+    return np.asarray(np.clip(rounded, *ends)).astype(t)
 
 
 def _cast_to_fp6(x: Array) -> Array:
     """The nearest E2M3 value, ties to the even code; a zero keeps its sign (measured), NaN stays."""
     known = np.where(np.isnan(x), np.zeros((), x.dtype), x)
-    return np.where(np.isnan(x), x, cast(known, FLOAT_FORMATS["float6_e2m3fn"], overflow="saturate")).astype(x.dtype)
+    return np.where(np.isnan(x), x, cast(known, FLOAT_FORMATS["float6_e2m3fn"], overflow="saturate"))
 
 
 def _cast(values: Array, dtype: str) -> Array:
@@ -290,7 +257,6 @@ def _reals(b: _GlobalScale, x_q: Array, scale: Array, zero_point: Array | None, 
         d = x_q if in_codes else x_q.astype(s.dtype)
         if zero_point is not None:
             d = d - zero_point.astype(d.dtype)
-        d = d.astype(s.dtype)
         if global_scale is not None and b.global_scale == "apart":
             return np.asarray(d * scale / global_scale)
         return np.asarray(d * s)

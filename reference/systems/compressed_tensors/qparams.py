@@ -6,9 +6,9 @@ import ml_dtypes
 import numpy as np
 
 from halfeven.reference.behaviour import Behaviour, choice, roundings
+from halfeven.reference.blocks import Array
 from halfeven.reference.catalogue import AsComputed, Real, formula
-from halfeven.reference.profile import Array
-from halfeven.reference.rounding import ROUNDINGS, Rounding
+from halfeven.reference.rounding import ROUNDINGS
 from halfeven.reference.systems.compressed_tensors.floats import MxScales, generate_mx_scales
 
 __all__ = [
@@ -84,7 +84,7 @@ class Qparams(Behaviour):
             "one": "takes 1 for a scale of 0",
         }
     )
-    rounding: Rounding = roundings("the zero point")
+    rounding: str = roundings("the zero point")
 
 
 @dataclass(frozen=True)
@@ -195,7 +195,7 @@ def calculate_qparams(
         bit_range = (bit_max - bit_min + (b.steps == "codes")).astype(t)
         if b.range == "with-zero":
             min_vals, max_vals = np.minimum(min_vals, zero), np.maximum(max_vals, zero)
-        mx = type == "float" and num_bits in (4, 6, 8) and group_size == 32 and scale_dtype == "uint8"  # noqa: PLR2004
+        mx = type == "float" and group_size == 32 and scale_dtype == "uint8"  # noqa: PLR2004
         # 1. The scale and the zero point.
         if symmetric:
             max_val_pos = np.maximum(np.abs(min_vals), np.abs(max_vals))
@@ -207,7 +207,7 @@ def calculate_qparams(
                 msg = f"symmetric=False is not accepted for a float of num_bits={num_bits}"
                 raise NotImplementedError(msg)
             scales = _over(b, max_vals - min_vals, bit_range)
-            zero_points = np.clip(bit_min.astype(t) - min_vals / scales, bit_min.astype(t), bit_max.astype(t))
+            zero_points = np.clip(bit_min.astype(t) - min_vals / scales, bit_min, bit_max)
         # 2. The global scale. 3. The dtype of the scale. 4. The exponent becomes a power of two.
         if global_scale is not None and b.global_scale == "before":
             scales = global_scale * scales
@@ -218,8 +218,8 @@ def calculate_qparams(
         if mx:
             scales = np.ldexp(np.float32(1), scales.astype(np.int32) - 127).astype(scales.dtype)
         # 5. No scale is zero.
-        eps = {"float8_e4m3fn": 0.125, "uint8": 1.0}.get(named := scale_dtype or scales.dtype.name)
-        eps = float(ml_dtypes.finfo(named).eps) if eps is None else eps  # type: ignore[no-untyped-call]
+        named = scale_dtype or scales.dtype.name
+        eps = 1.0 if named == "uint8" else float(ml_dtypes.finfo(named).eps)  # type: ignore[no-untyped-call]
         floor = np.asarray(1 if b.zero_scale == "one" else eps, scales.dtype)
         scales = np.maximum(scales, floor) if b.zero_scale == "least" else np.where(scales == 0, floor, scales)
         # 6. The dtype of the zero point.
@@ -232,7 +232,7 @@ def _over(b: Qparams, width: Array, steps: Array) -> Array:
     return np.asarray(width / steps if b.division == "divide" else width * (np.ones((), width.dtype) / steps))
 
 
-def _round_to_dtype(tensor: Array, dtype: str, rounding: Rounding = "half-even") -> Array:
+def _round_to_dtype(tensor: Array, dtype: str, rounding: str = "half-even") -> Array:
     """Limited to the range of ``dtype``, then rounded to it; NaN becomes the integer 0 (measured)."""
     if dtype.startswith(("float", "bfloat")):
         to = np.dtype(getattr(ml_dtypes, dtype, dtype))
@@ -279,5 +279,5 @@ def _largest(minimum: Array, maximum: Array) -> Array:
             f"updated_min_val of shape {minimum.shape} and maximum of {maximum.shape} are not accepted: one number each"
         )
         raise RuntimeError(msg)
-    zero = np.zeros((), minimum.dtype)
+    zero = np.zeros_like(minimum)
     return np.asarray(np.maximum(np.abs(np.minimum(minimum, zero)), np.abs(np.maximum(maximum, zero))))

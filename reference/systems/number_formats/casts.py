@@ -6,9 +6,9 @@ import numpy as np
 
 from halfeven.reference import minifloat
 from halfeven.reference.behaviour import Behaviour, choice, roundings
+from halfeven.reference.blocks import Array
 from halfeven.reference.catalogue import Real, formula
 from halfeven.reference.minifloat import FloatFormat, Named, Overflow, format_of
-from halfeven.reference.profile import Array
 
 __all__ = ["Decoding", "Encoding", "decode", "encode"]
 
@@ -123,10 +123,9 @@ def decode(
     """
     f = format_of(format)
     numbers = minifloat.decode(codes, f, dtype)
-    with np.errstate(all="ignore"):
-        magnitude = np.abs(numbers.astype(np.float64))
+    magnitude = np.abs(numbers)
     if b.subnormals == "flushed":
-        numbers = np.where(magnitude < f.smallest_normal, np.copysign(0, numbers).astype(numbers.dtype), numbers)
+        numbers = np.where(magnitude < f.smallest_normal, np.copysign(0, numbers), numbers)
     if b.last_exponent == "ieee" and f.specials == "fn":
         last = np.ldexp(1.0, 2**f.exponent_bits - 1 - f.bias)
         beyond = np.where(magnitude == last, np.copysign(np.inf, numbers), np.nan).astype(numbers.dtype)
@@ -136,24 +135,27 @@ def decode(
 
 def _taken(b: Encoding, x: Array, f: FloatFormat) -> Array:
     """The numbers of ``x`` that are rounded to the format."""
-    if b.float64 == "by-float32" or (b.float64 == "by-float32-but-float16" and f.name != "float16"):
-        x = _by_float32(x)
+    if np.asarray(x).dtype.kind in "biu":
+        msg = f"x of dtype {x.dtype} is not accepted: give a float dtype"
+        raise TypeError(msg)
     with np.errstate(all="ignore"):
+        if b.float64 == "by-float32" or (b.float64 == "by-float32-but-float16" and f.name != "float16"):
+            x = x.astype(np.float32)
         if f.name == _E8M0 and b.e8m0_outside == "magnitude":
-            x = np.maximum(np.abs(x.astype(np.float64)), f.smallest)
+            x = np.maximum(np.abs(x), np.float64(f.smallest))
         if f.name == _E8M0 and b.e8m0_ties == "up":
             x = _upwards(x, f)
         if f.nan_code is None and b.nan_without_code == "zero":
-            x = np.where(np.isnan(x), np.where(np.signbit(x), 0.0, -0.0).astype(x.dtype), x)
+            x = np.where(np.isnan(x), np.where(np.signbit(x), 0.0, -0.0), x)
         if b.overflow == "beyond-largest":
-            x = np.where(np.abs(x) > f.max, np.copysign(np.inf, x).astype(x.dtype), x)
+            x = np.where(np.abs(x) > f.max, np.copysign(np.inf, x), x)
     return x
 
 
 def _special(b: Encoding, codes: Array, x: Array, f: FloatFormat) -> Array:
     """The codes of ``x`` with NaN, subnormals and zeros as ``b`` has them."""
-    with np.errstate(all="ignore"):
-        is_nan = np.isnan(np.asarray(x, np.float64))
+    with np.errstate(invalid="ignore"):
+        is_nan = np.isnan(x)
     sign = codes & (1 << (f.bits - 1))
     if b.nan == "every-bit" and f.specials == "ieee":
         codes = np.where(is_nan, codes | (2**f.mantissa_bits - 1), codes)
@@ -166,21 +168,11 @@ def _special(b: Encoding, codes: Array, x: Array, f: FloatFormat) -> Array:
         codes = np.where((magnitude > 0) & (magnitude < 2**f.mantissa_bits), sign, codes)
     if b.zeros == "positive":
         codes = np.where(codes == sign, 0, codes)
-    return codes.astype(np.uint8 if f.bits <= 8 else np.uint16)  # noqa: PLR2004 - bits of a uint8
-
-
-def _by_float32(x: Array) -> Array:
-    """``x`` rounded to float32, as float64."""
-    if x.dtype.kind in "biu":
-        msg = f"x of dtype {x.dtype} is not accepted: give a float dtype"
-        raise TypeError(msg)
-    with np.errstate(all="ignore"):
-        return x.astype(np.float32).astype(np.float64)
+    return codes
 
 
 def _upwards(x: Array, f: FloatFormat) -> Array:
     """``x``, but what lies on a tie of e8m0, or between its first two numbers, moved to where it rounds up."""
-    real = x.astype(np.float64)
-    tie = np.frexp(real)[0] == 0.75  # noqa: PLR2004 - three quarters of a power of two lie midway between two
-    up = np.where(tie, np.nextafter(real, np.inf), real)
-    return np.where((real > f.smallest) & (real < 2 * f.smallest), 2 * f.smallest, up)
+    tie = np.frexp(x)[0] == 0.75  # noqa: PLR2004 - three quarters of a power of two lie midway between two
+    up = np.where(tie, np.nextafter(x, np.asarray(np.inf, x.dtype)), x)
+    return np.where((x > f.smallest) & (x < 2 * f.smallest), 2 * f.smallest, up)

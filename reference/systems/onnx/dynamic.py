@@ -5,9 +5,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from halfeven.reference.behaviour import Behaviour, choice, roundings
+from halfeven.reference.blocks import Array
 from halfeven.reference.catalogue import AsComputed, formula
-from halfeven.reference.profile import Array
-from halfeven.reference.rounding import ROUNDINGS, Rounding
+from halfeven.reference.rounding import ROUNDINGS
 
 __all__ = ["DynamicQuantizeLinear", "dynamic_quantize_linear"]
 
@@ -35,14 +35,14 @@ class DynamicQuantizeLinear(Behaviour):
             "one-step": "gives zeros the scale 1 / 255",
         }
     )
-    zero_point_rounding: Rounding = roundings("the zero point")
+    zero_point_rounding: str = roundings("the zero point")
     division: str = choice(
         {
             "divide": "divides by the scale",
             "reciprocal": "multiplies by the rounded reciprocal of the scale",
         }
     )
-    rounding: Rounding = roundings("the quotient")
+    rounding: str = roundings("the quotient")
     zero_point: str = choice(
         {
             "after-rounding": "adds the zero point after rounding",
@@ -110,8 +110,8 @@ def dynamic_quantize_linear(b: DynamicQuantizeLinear, x: Array) -> tuple[Array, 
         return np.zeros(x.shape, np.uint8), np.asarray(np.nan, np.float32), np.asarray(255, np.uint8)
     widened = b.range == "with-zero" or not numbers.size
     with np.errstate(all="ignore"):
-        max_x = np.max(numbers, initial=np.float32(0)) if widened else np.max(numbers)
-        min_x = np.min(numbers, initial=np.float32(0)) if widened else np.min(numbers)
+        max_x = np.max(numbers, initial=0) if widened else np.max(numbers)
+        min_x = np.min(numbers, initial=0) if widened else np.min(numbers)
         y_scale = (max_x - min_x) / np.float32(b.steps)
         if max_x == min_x:
             of_zeros = {"equation": y_scale, "one": np.float32(1), "one-step": np.float32(1) / np.float32(255)}

@@ -12,9 +12,8 @@ import numpy as np
 
 from halfeven.reference.affine import channel_of
 from halfeven.reference.behaviour import Behaviour, choice
-from halfeven.reference.blocks import BlockSize, Shape, per_element
+from halfeven.reference.blocks import Array, BlockSize, Shape, per_element
 from halfeven.reference.minifloat import cast
-from halfeven.reference.profile import Array
 
 __all__ = [
     "DEQUANTIZE_TYPES",
@@ -112,8 +111,8 @@ def dtype_of(name: str) -> "np.dtype[Any]":
 
 
 def in_dtype(a: Array, name: str) -> Array:
-    """``a`` in a float dtype, rounded once: NumPy takes int32 and float64 to 16 bits by way of float32."""
-    if a.dtype in (np.int32, np.float64) and name in ("float16", "bfloat16"):
+    """``a`` in a float dtype, rounded once: NumPy takes int32 and float64 to bfloat16 by way of float32."""
+    if name == "bfloat16":
         a = cast(a.astype(np.float64), name, overflow="special")
     return a.astype(dtype_of(name))
 
@@ -190,7 +189,7 @@ def _fitted(b: Fitting, parameter: Array, x: Shape, d: int, block_size: int | No
         d %= len(x)
         if not block_size and parameter.shape == (x[d],):
             return parameter.reshape([x[d] if i == d else 1 for i in range(len(x))])
-        if block_size and block_size > 0 and parameter.ndim == len(x):
+        if block_size is not None and block_size > 0 and parameter.ndim == len(x):
             needed = -(-x[d] // block_size)
             blocks = max(parameter.shape[d], needed) if b.shapes == "lenient" else needed
             if parameter.shape == (*x[:d], blocks, *x[d + 1 :]):

@@ -6,9 +6,9 @@ from typing import Any
 import numpy as np
 
 from halfeven.reference.behaviour import Behaviour, choice, roundings
+from halfeven.reference.blocks import Array
 from halfeven.reference.catalogue import AsComputed, formula
-from halfeven.reference.profile import Array
-from halfeven.reference.rounding import ROUNDINGS, Rounding
+from halfeven.reference.rounding import ROUNDINGS
 from halfeven.reference.systems.pytorch_quantization.tensor_quant import FLOATS, operands
 
 __all__ = ["fake_affine_tensor_quant"]
@@ -18,7 +18,7 @@ __all__ = ["fake_affine_tensor_quant"]
 class FakeAffine(Behaviour):
     """The choices in putting reals on the grid of a range."""
 
-    rounding: Rounding = roundings("the quotient")
+    rounding: str = roundings("the quotient")
     zero_point: str = choice({
         "after": "subtracts the zero point from the rounded quotient",
         "before": "subtracts the zero point from the quotient before it rounds",
@@ -82,13 +82,9 @@ def fake_affine_tensor_quant(b: FakeAffine, inputs: Array, min_range: Any, max_r
         if b.arithmetic == "float32":
             dtype = x.dtype
         u = (x * (x.dtype.type(1) / s) if b.division == "reciprocal" else x / s).astype(dtype)
-        z, rounded = np.asarray(z).astype(dtype).astype(x.dtype), ROUNDINGS[b.rounding]
-        if b.zero_point == "before":
-            q = rounded((u.astype(x.dtype) - z).astype(dtype))
-        else:
-            q = (rounded(u).astype(x.dtype) - z).astype(dtype)
+        z, rounded = np.asarray(z).astype(dtype), ROUNDINGS[b.rounding]
+        q = rounded(u - z) if b.zero_point == "before" else rounded(u) - z
         q = np.where(q < lo, dtype.type(lo), q)
         q = np.where(q > hi, dtype.type(hi), q)
-        real = (q.astype(x.dtype) + z).astype(dtype)
-        result = (real.astype(x.dtype) * s).astype(dtype)
+        result = ((q + z) * s).astype(dtype)
         return np.asarray(result if b.arithmetic == "inputs" else result.astype(inputs.dtype))

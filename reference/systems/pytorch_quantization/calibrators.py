@@ -7,8 +7,8 @@ import ml_dtypes
 import numpy as np
 
 from halfeven.reference.behaviour import Behaviour, choice
+from halfeven.reference.blocks import Array
 from halfeven.reference.catalogue import Real, formula
-from halfeven.reference.profile import Array
 
 __all__ = ["MAX", "MaxCalibrator", "max_calibrator", "max_calibrator_amaxs", "reduce_amax"]
 

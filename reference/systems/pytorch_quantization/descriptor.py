@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 
 from halfeven.reference.behaviour import Behaviour, choice
+from halfeven.reference.blocks import Array
 from halfeven.reference.catalogue import AsComputed, Real, formula
-from halfeven.reference.profile import Array
 from halfeven.reference.systems.pytorch_quantization.calibrators import reduce_amax
 from halfeven.reference.systems.pytorch_quantization.e4m3 import SCALED_E4M3, scaled_e4m3
 from halfeven.reference.systems.pytorch_quantization.tensor_quant import TENSOR_QUANT, fake_tensor_quant, tensor_quant
@@ -32,7 +32,7 @@ class Checks(Behaviour):
 
     checked: str = choice({
         "all": "refuses a wrong type or value of every argument",
-        "few": "refuses wrong types of num_bits, name and amax, unknown arguments and an axis beside learn_amax",
+        "few": "refuses wrong types of num_bits, name and amax, unknown arguments and an axis together with learn_amax",
     })  # fmt: skip
 
 
@@ -120,7 +120,7 @@ class ScaledQuantDescriptor:
         narrow_range: whether a signed grid leaves out its lowest code.
 
     Raises:
-        TypeError: an argument of another name or type than documented; an ``axis`` beside ``learn_amax``.
+        TypeError: an argument of another name or type than documented; an ``axis`` together with ``learn_amax``.
         ValueError: ``num_bits`` below 1, a negative or NaN ``amax``, another ``calib_method``.
     """
 
@@ -174,8 +174,7 @@ class ScaledQuantDescriptor:
     @classmethod
     def from_dict(cls, given: dict[str, Any]) -> "ScaledQuantDescriptor":
         """The descriptor of a dict as ``to_dict`` gives it."""
-        amax = given.get("amax")
-        return _made({**given, **({"amax": _lists(amax)} if isinstance(amax, tuple) else {})})
+        return _made({**given, "amax": _lists(given.get("amax"))})
 
     def to_yaml(self) -> str:
         """A line ``key: value`` for each entry of the dict, the value in JSON, which is YAML too; infinity is .inf."""

@@ -9,8 +9,8 @@ import ml_dtypes
 import numpy as np
 
 from halfeven.reference.behaviour import Behaviour, choice
+from halfeven.reference.blocks import Array
 from halfeven.reference.catalogue import AsComputed, formula
-from halfeven.reference.profile import Array
 
 __all__ = ["SCALED_E4M3", "ScaledE4M3", "scaled_e4m3"]
 

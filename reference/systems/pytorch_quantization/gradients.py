@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 
 from halfeven.reference.behaviour import Behaviour, choice
+from halfeven.reference.blocks import Array
 from halfeven.reference.catalogue import AsComputed, Real, formula
-from halfeven.reference.profile import Array
 from halfeven.reference.systems.pytorch_quantization.tensor_quant import operands
 
 __all__ = [
@@ -201,9 +201,10 @@ def clip(b: Clip, inputs: Array, clip_value_min: Any, clip_value_max: Any) -> Ar
 
 
 def _sum(terms: Array) -> float:
-    if np.isfinite(terms).all():
+    try:
         return math.fsum(terms.ravel().tolist())
-    return float(np.sum(terms.astype(np.float64)))
+    except ValueError:  # infinities of both signs
+        return math.nan
 
 
 @formula(
@@ -241,7 +242,7 @@ def clip_backward(
             above, below = above | np.isnan(inputs), below | np.isnan(inputs)
 
         def masked(mask: Array) -> Array:
-            return np.where(mask, g, none) if b.outside == "zero" else g * mask.astype(np.float32)
+            return np.where(mask, g, none) if b.outside == "zero" else g * mask
 
         grad_inputs = np.where(above & below, g, none) if b.outside == "zero" else masked(above) * below
         sums = [_sum(masked(~mask)) for mask in (above, below)]

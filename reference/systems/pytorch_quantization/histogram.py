@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from halfeven.reference.behaviour import Behaviour, choice
+from halfeven.reference.blocks import Array
 from halfeven.reference.catalogue import AsComputed, Real, formula
-from halfeven.reference.profile import Array
 from halfeven.reference.systems.pytorch_quantization.e4m3 import SCALED_E4M3, scaled_e4m3
 from halfeven.reference.systems.pytorch_quantization.tensor_quant import MODELOPT, TENSOR_QUANT, fake_tensor_quant
 
@@ -105,7 +105,7 @@ def histogram(
     """Counts and edges, float32, after all ``batches``; None of no batch.
 
     The first batch sets the width, ``max / num_bins``; a larger value adds bins of it. Magnitudes are taken of a batch
-    with a negative value. torch's arange may put a grown edge an ulp beside its real value.
+    with a negative value. torch's arange may put a grown edge an ulp next to its real value.
 
     Args:
         batches: floats of any shapes, in reals, taken to float32.
@@ -126,7 +126,7 @@ def histogram(
             msg = f"batches with one of shape {batch.shape} is not accepted: an empty one has no maximum"
             raise RuntimeError(msg)
         negative = batch.min() < 0 or b.magnitude == "always"
-        x = (np.abs(batch) if negative else batch).astype(_F32).ravel()
+        x = (np.abs(batch) if negative else batch).astype(_F32)
         x = x[x != 0] if skip_zeros and b.zeros == "as-asked" else x
         if x.size == 0:
             msg = f"batches with {batch} is not accepted with skip_zeros=True: give a value other than 0"
@@ -139,14 +139,14 @@ def histogram(
             counts, edges = _counts(b, x, num_bins, top), _first_edges(b, top, num_bins)
             continue
         if top > edges[-1] and (edges[-1] > 0 or b.above_zeros == "refused"):
-            width = edges[1] - edges[0]
+            width = edges[1]  # the first is 0
             with np.errstate(all="ignore"):
                 bins = top / width
             if not np.isfinite(bins):
                 msg = f"batches with the maximum {top} is not accepted: bins of width {width} never reach it"
                 raise OverflowError(msg)
             num_bins = math.ceil(bins)
-            edges = (np.arange(math.ceil(float(top + width) / float(width))) * np.float64(width)).astype(_F32)
+            edges = (np.arange(float(top + width) / float(width)) * np.float64(width)).astype(_F32)
         more = _counts(b, x, num_bins, edges[-1])
         more[: counts.size] += counts
         counts = more
@@ -166,10 +166,8 @@ def _counts(b: Collected, x: Array, num_bins: int, top: Array) -> Array:
     """Per bin of [0, top]; the last one holds its end. Where top is 0 torch takes [-1, 1] for the range."""
     low, high = (_F32(0), top) if top > 0 else (_F32(-1), _F32(1))
     inside = x[(x >= low) & (x <= high)]
-    place = (inside - low) * _F32(num_bins) / (high - low)
-    if b.place == "over-width":
-        place = (inside - low) / ((high - low) / _F32(num_bins))
-    place = place.astype(np.int64)
+    from_low, width, bins = inside - low, high - low, _F32(num_bins)
+    place = (from_low / (width / bins) if b.place == "over-width" else from_low * bins / width).astype(np.int64)
     return np.bincount(np.minimum(place, num_bins - 1), minlength=num_bins).astype(_F32)
 
 
@@ -326,10 +324,8 @@ def entropy_amax(
 
 
 def _divergence(p: Array, q: Array) -> float:
-    """Of two shares that are brought to the sum 1; NaN where one has no sum, infinity where only p is there."""
+    """Of two shares that are brought to the sum 1; NaN where q has no sum, infinity where only p is there."""
     with np.errstate(all="ignore"):
         p, q = p / p.sum(), q / q.sum()
-        if np.isnan(p).any() or np.isnan(q).any():
-            return math.nan
         there = p > 0
         return math.fsum((p[there] * np.log(p[there] / q[there])).tolist())

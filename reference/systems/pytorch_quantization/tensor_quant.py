@@ -8,12 +8,12 @@ import numpy as np
 
 from halfeven.reference.affine import spread
 from halfeven.reference.behaviour import Behaviour, choice, roundings
-from halfeven.reference.blocks import BlockSize, per_element
+from halfeven.reference.blocks import Array, BlockSize
 from halfeven.reference.catalogue import AffineView, AsComputed, formula
 from halfeven.reference.grid import Grid
 from halfeven.reference.model import EvaluationModel
-from halfeven.reference.profile import Array, Profile
-from halfeven.reference.rounding import ROUNDINGS, Rounding
+from halfeven.reference.profile import Profile
+from halfeven.reference.rounding import ROUNDINGS
 
 __all__ = [
     "FLOATS",
@@ -31,7 +31,7 @@ __all__ = [
 class TensorQuant(Behaviour):
     """The choices in giving codes and scale of an absolute maximum."""
 
-    rounding: Rounding = roundings("the product")
+    rounding: str = roundings("the product")
     scale: str = choice({
         "codes-per-real": "multiplies by the highest code over amax",
         "real-per-code": "divides by amax over the highest code",
@@ -60,7 +60,7 @@ TENSOR_QUANT = TensorQuant()
 _2_2_1 = TensorQuant(checks="minima")
 MODELOPT = replace(_2_2_1, arithmetic="float32")
 
-MODEL = EvaluationModel(division="multiply-by-q-per-real", compute="float32", sign="none")
+MODEL = EvaluationModel(division="multiply-by-q-per-real", compute="float32", sign="none", product="narrowed")
 
 SMALLEST_AMAX = np.float32(2.0**-24)
 """At this amax and below every finite value has the code 0, and the scale returned is 1."""
@@ -69,32 +69,6 @@ FLOATS = tuple(np.dtype(t) for t in (np.float32, np.float16, ml_dtypes.bfloat16,
 """The dtypes that the library has been measured with; its document speaks of the first."""
 
 _HALF = np.dtype(np.float16)
-_BASIS = AsComputed(dtype="float32; codes and scale are then rounded to float16 where the input is")
-
-
-def quantize(x: Array, amax: Array, _zero: Array, grid: Grid, block_size: BlockSize | None = None) -> Array:
-    """Codes of ``x``, held in ``x.dtype``; ``amax`` is the absolute maximum that the code qmax stands for.
-
-    Arguments and errors as in ``Profile.quantize``, with amax in reals for the scale.
-    """
-    return _on_grid(x, amax, grid, block_size)[0]
-
-
-def fake_quantize(x: Array, amax: Array, _zero: Array, grid: Grid, block_size: BlockSize | None = None) -> Array:
-    """``x`` on the grid, in ``x.dtype``: the codes over the scale, both rounded to ``x.dtype`` first.
-
-    Arguments and errors as in ``quantize``.
-    """
-    codes, scale = _on_grid(x, amax, grid, block_size)
-    with np.errstate(all="ignore"):
-        return np.asarray(codes / scale)
-
-
-def _on_grid(x: Array, amax: Array, grid: Grid, block_size: BlockSize | None) -> tuple[Array, Array]:
-    with np.errstate(all="ignore"):
-        a = per_element(amax, x.shape, block_size).astype(np.float32)
-        codes, scale = _codes(TENSOR_QUANT, x.astype(np.float32), a, np.float32(grid.qmin), np.float32(grid.qmax))
-        return codes.astype(x.dtype), scale.astype(x.dtype)
 
 
 def _codes(b: TensorQuant, x: Array, amax: Array, bottom: np.float32, top: np.float32) -> tuple[Array, Array]:
@@ -119,12 +93,8 @@ def _codes(b: TensorQuant, x: Array, amax: Array, bottom: np.float32, top: np.fl
 
 def _codes_per_real(amax: Array, grid: Grid) -> Array:
     with np.errstate(all="ignore"):
-        return np.asarray(np.float32(grid.qmax) / amax.astype(np.float32))
-
-
-def _grids() -> tuple[Grid, ...]:
-    widths = range(2, 17)
-    return tuple(Grid.from_bitwidth(b, signed=True, narrow=narrow) for narrow in (True, False) for b in widths)
+        scale = np.float32(grid.qmax) / amax.astype(np.float32)
+        return np.where(amax <= SMALLEST_AMAX, np.float32(1), scale)
 
 
 PYTORCH_QUANTIZATION = Profile(
@@ -135,14 +105,10 @@ PYTORCH_QUANTIZATION = Profile(
     parameters=("amax",),
     dtypes=("float32", "float16"),
     codes="input",
-    bits=(2, 16),
-    grids=_grids(),
-    numpy={
-        "quantize": "np.clip(np.rint(x * (s := np.float32(qmax) / amax)), qmin, qmax)",
-        "fake_quantize": "np.clip(np.rint(x * (s := np.float32(qmax) / amax)), qmin, qmax) / s",
-    },
+    operations=("quantize", "fake_quantize"),
+    grids=tuple(Grid.from_bitwidth(b, signed=True, narrow=narrow) for narrow in (True, False) for b in range(2, 17)),
     model_scale=_codes_per_real,
-    transcriptions={"quantize": quantize, "fake_quantize": fake_quantize},
+    smallest=float(SMALLEST_AMAX),
 )
 
 
@@ -209,16 +175,17 @@ def operands(x: Array, s: Array) -> tuple[Array, Array, "np.dtype[Any]"]:
     fixed = {(True, False): x.dtype, (False, True): s.dtype}.get((x.ndim > 0, s.ndim > 0))
     if x.dtype not in FLOATS:
         fixed = s.dtype if s.ndim else np.dtype(np.float32)
-    dtype = np.promote_types(x.dtype, s.dtype) if fixed is None else fixed
-    compute = np.promote_types(dtype, np.float32)
-    return x.astype(compute), s.astype(compute), dtype
+    if fixed is None:  # two dtypes of 16 bits have none in common but a wider one
+        fixed = x.dtype if x.dtype == s.dtype else np.promote_types(np.promote_types(x.dtype, np.float32), s.dtype)
+    compute = np.promote_types(fixed, np.float32)
+    return x.astype(compute), s.astype(compute), fixed
 
 
 def _arguments(
     x: Array, amax: Array, _zero: Array, grid: Grid, block_size: BlockSize | None, _dtype: object = None
 ) -> dict[str, Any]:
     if not amax.size:
-        msg = f"amax of shape {amax.shape} is not accepted: an empty one has no minimum"
+        msg = f"amax of shape {amax.shape} is not accepted: give one per block, and no empty one"
         raise ValueError(msg)
     narrow = grid.qmin == -grid.qmax
     return {"inputs": x, "amax": spread(amax, x.shape, block_size), "num_bits": grid.bits, "narrow_range": narrow}

@@ -10,9 +10,9 @@ import ml_dtypes
 import numpy as np
 
 from halfeven.reference.behaviour import Behaviour, choice, roundings
+from halfeven.reference.blocks import Array
 from halfeven.reference.catalogue import AsComputed, formula
-from halfeven.reference.profile import Array
-from halfeven.reference.rounding import ROUNDINGS, Rounding
+from halfeven.reference.rounding import ROUNDINGS
 
 __all__ = [
     "ChosenScale",
@@ -31,20 +31,17 @@ _CODES = ("uint8", "int8", "uint16", "int16", "int32", "float8_e5m2", "float8_e4
 _SOURCE = "torch 2.13.0, torch.ops.quantized_decomposed, measured"
 
 
-def _division() -> Any:
-    return choice(
-        {
-            "divide": "divides by the number of steps",
-            "reciprocal": "multiplies by the rounded reciprocal of the number of steps",
-        }
-    )
+_DIVISION = {
+    "divide": "divides by the number of steps",
+    "reciprocal": "multiplies by the rounded reciprocal of the number of steps",
+}
 
 
 @dataclass(frozen=True)
 class ChosenScale(Behaviour):
     """The choices in choosing a scale of a tensor."""
 
-    division: str = _division()
+    division: str = choice(_DIVISION)
     rounded: str = choice(
         {
             "input": "rounds the scale to the input's dtype before eps takes part",
@@ -95,7 +92,7 @@ class ChosenScaleAndZeroPoint(ChosenScale):
             "codes": "takes qmax - qmin + 1 for the steps of the grid",
         }
     )
-    rounding: Rounding = roundings("the quotient of the minimum and the scale")
+    rounding: str = roundings("the quotient of the minimum and the scale")
     quotient: str = choice(
         {
             "int32": "casts the rounded quotient to int32, and lets qmin less it wrap",
@@ -114,7 +111,7 @@ class ChosenScaleAndZeroPoint(ChosenScale):
 class TokenScale(Behaviour):
     """The choices in choosing a symmetric scale per token."""
 
-    division: str = _division()
+    division: str = choice(_DIVISION)
     steps: float = choice(
         {
             127.0: "maps the largest magnitude to 127",
@@ -145,7 +142,7 @@ class TokenQparams(Behaviour):
             "own": "takes the range as it is",
         }
     )
-    division: str = _division()
+    division: str = choice(_DIVISION)
     computed: str = choice(
         {
             "input": "rounds every operation to the input's dtype",
@@ -165,7 +162,7 @@ class TokenQparams(Behaviour):
             "maximum": "takes the zero point from the maximum",
         }
     )
-    rounding: Rounding = roundings("the zero point")
+    rounding: str = roundings("the zero point")
     nan: str = choice(
         {
             "int64": "gives a zero point of NaN the least int64",
@@ -233,9 +230,8 @@ def choose_qparams(
             zero_point = (qmin - int32 + 2.0**31) % 2.0**32 - 2.0**31
         else:
             zero_point = np.where(np.isnan(r), qmin, qmin - r)
-        ends = (qmin, qmax) if b.zero_point == "grid" else (-(2**31), 2**31 - 1)
-        zero_point = np.clip(zero_point, *ends)
-    return scale.astype(np.float64).reshape(1), zero_point.astype(np.int64).reshape(1)
+        zero_point = np.clip(zero_point, qmin, qmax) if b.zero_point == "grid" else zero_point
+        return scale.astype(np.float64).reshape(1), zero_point.astype(np.int64).reshape(1)
 
 
 @formula(
@@ -264,10 +260,9 @@ def choose_qparams_symmetric(
 
 def _scale(b: ChosenScale, width: Array, steps: float, eps: float) -> Array:
     """The scale of a range or a magnitude, in the input's dtype, as float32."""
-    wide = width.astype(np.float32)
-    scale = _over(b.division, wide, np.float32(steps))
-    scale = scale.astype(width.dtype).astype(np.float32) if b.rounded == "input" else scale
-    limited = {"least": np.maximum(scale, np.float32(eps)), "added": scale + np.float32(eps), "unused": scale}
+    scale, least = _over(b.division, width, np.float32(steps)), np.float32(eps)
+    scale = scale.astype(width.dtype) if b.rounded == "input" else scale
+    limited = {"least": np.maximum(scale, least), "added": scale + least, "unused": scale}
     return np.asarray(limited[b.eps])
 
 
@@ -307,11 +302,10 @@ def choose_qparams_per_token(
         msg = f"dtype={dtype!r} is not accepted: give 'int8'"
         raise Exception(msg)  # noqa: TRY002 - the library's own type
     with np.errstate(all="ignore"):
-        amax = np.asarray(np.max(np.abs(input), axis=-1, keepdims=True) if input.ndim else np.abs(input))
         held = np.dtype(np.float32) if input.dtype == np.float16 and b.float16 == "float32" else input.dtype
-        least, wide = np.asarray(1e-5).astype(held), np.promote_types(held, np.float32)
-        clamped = np.maximum(amax.astype(held), least) if b.least == "magnitude" else amax.astype(held)
-        scales = _over(b.division, clamped.astype(wide), np.asarray(b.steps, wide)).astype(held)
+        least = np.asarray(1e-5).astype(held)
+        amax = np.maximum(np.max(np.abs(input), axis=-1, keepdims=True), least)  # no scale is limited by this alone
+        scales = _over(b.division, amax, np.asarray(b.steps, np.promote_types(held, np.float32))).astype(held)
         scales = np.maximum(scales, least) if b.least == "scale" else scales
     return scales, np.zeros(scales.shape, held)
 
@@ -349,18 +343,16 @@ def choose_qparams_per_token_asymmetric(
     if input.ndim and input.shape[-1] == 0:
         msg = f"input of shape {input.shape} is not accepted: its last dimension is empty"
         raise IndexError(msg)
-    t = input.dtype
+    t = input.dtype if b.computed == "input" else np.dtype(np.float32)
 
     def rounded(v: Array) -> Array:
-        wide = np.asarray(v, np.float32)
-        return wide.astype(t).astype(np.float32) if b.computed == "input" else wide
+        return np.asarray(v, t)
 
     with np.errstate(all="ignore"):
         x = input.astype(np.float32)
-        low = np.min(x, axis=-1, keepdims=True) if x.ndim else x
-        high = np.max(x, axis=-1, keepdims=True) if x.ndim else x
+        low, high = np.min(x, axis=-1, keepdims=True), np.max(x, axis=-1, keepdims=True)
         if b.range == "with-zero":
-            low, high = np.minimum(low, np.float32(0)), np.maximum(high, np.float32(0))
+            low, high = np.minimum(low, 0), np.maximum(high, 0)
         scale = rounded(_over(b.division, rounded(high - low), np.float32(255)))
         scale = np.maximum(scale, rounded(np.asarray(2.0**-23))) if b.eps == "least" else scale
         descaled_min, descaled_max = rounded(low / scale), rounded(high / scale)
@@ -368,7 +360,7 @@ def choose_qparams_per_token_asymmetric(
         from_min, from_max = rounded(-128 - descaled_min), rounded(127 - descaled_max)
         larger = np.where(rounded(min_error + max_error) > 0, from_min, from_max)
         zero_point = {"larger-error": larger, "minimum": from_min, "maximum": from_max}[b.end]
-        zero_point = ROUNDINGS[b.rounding](np.clip(zero_point, np.float32(-128), np.float32(127))).astype(np.float64)
+        zero_point = ROUNDINGS[b.rounding](np.clip(zero_point, np.float32(-128), np.float32(127)))
         nan = -(2.0**63) if b.nan == "int64" else 0.0
         codes = np.where(np.isnan(zero_point), nan, zero_point).astype(np.int64)
     return scale.astype(np.float64), codes

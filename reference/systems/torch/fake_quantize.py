@@ -5,18 +5,20 @@ from typing import Any
 
 import numpy as np
 
+from halfeven.reference import model as evaluation
 from halfeven.reference.affine import channel_of, no_blocks
 from halfeven.reference.behaviour import Behaviour, choice, roundings
-from halfeven.reference.blocks import BlockSize, per_channel, per_element
+from halfeven.reference.blocks import Array, BlockSize, per_channel
 from halfeven.reference.catalogue import AffineView, AsComputed, formula
 from halfeven.reference.grid import Grid
-from halfeven.reference.model import EvaluationModel
-from halfeven.reference.profile import Array, Profile, along_axis
-from halfeven.reference.rounding import ROUNDINGS, Rounding
+from halfeven.reference.model import EvaluationModel, Faking
+from halfeven.reference.profile import Profile, along_axis
+from halfeven.reference.rounding import ROUNDINGS
 
 __all__ = [
     "TORCH_FAKE_QUANTIZE",
     "TORCH_FAKE_QUANTIZE_2_13",
+    "TORCH_FAKE_QUANTIZE_PER_CHANNEL_2_13",
     "CodeOfReciprocal",
     "FixedGradient",
     "along",
@@ -26,35 +28,21 @@ __all__ = [
     "fixed_per_tensor_gradient",
 ]
 
-MODEL = EvaluationModel()
-
 _EQUATION = r"\hat x = (\min(q_{max}, \max(q_{min}, \mathrm{nearby\_int}(x / s) + z)) - z) \times s"
 _BASIS = AsComputed(dtype="the input's")
 
 
-def fake_quantize(x: Array, scale: Array, zero_point: Array, grid: Grid, block_size: BlockSize | None = None) -> Array:
-    """``x`` on the grid, in ``x.dtype``. Arguments and errors as in ``Profile.quantize``."""
-    t = x.dtype
-    with np.errstate(all="ignore"):
-        s = per_element(scale, x.shape, block_size).astype(t)
-        z = per_element(zero_point, x.shape, block_size).astype(t)
-        quant_min, quant_max = np.asarray(grid.qmin, t), np.asarray(grid.qmax, t)
-        output: Array = (np.minimum(quant_max, np.maximum(quant_min, np.rint(x / s) + z)) - z) * s
-    return output
-
+# The code less the zero point is exact. For channels the code is converted to an int64 before it is limited.
+_PER_TENSOR_2_13 = Faking(division="reciprocal", nan="qmin", subtract="exact")
+_PER_CHANNEL_2_13 = Faking(division="reciprocal", integer="int64-sum", subtract="exact")
+_MODEL = EvaluationModel()
 
 TORCH_FAKE_QUANTIZE = Profile(
     name="torch.fake_quantize",
     title="(min(qmax, max(qmin, nearby_int(x / s) + zero_point)) - zero_point) * s",
     source="torch: torch.fake_quantize_per_tensor_affine, torch.fake_quantize_per_channel_affine",
-    model=MODEL,
-    numpy={
-        "fake_quantize": (
-            "(np.minimum(qmax, np.maximum(qmin, np.rint(x / scale) + np.float32(zero_point)))"
-            " - np.float32(zero_point)) * scale"
-        ),
-    },
-    transcriptions={"fake_quantize": fake_quantize},
+    model=_MODEL,
+    operations=("fake_quantize",),
 )
 
 TORCH_FAKE_QUANTIZE_2_13 = replace(
@@ -62,14 +50,15 @@ TORCH_FAKE_QUANTIZE_2_13 = replace(
     name="torch.fake_quantize@2.13",
     title="(clamp(round(x * (1 / s)) + zero_point, qmin, qmax) - zero_point) * s, and the code of NaN is qmin",
     source="torch 2.13.0, fake_quantize_per_tensor_affine measured on the CPU",
-    model=replace(MODEL, division="reciprocal", nan="qmin"),
-    numpy={
-        "fake_quantize": (
-            "(np.clip(np.nan_to_num(np.rint(x * (1 / scale)), nan=-np.inf, posinf=np.inf, neginf=-np.inf)"
-            " + np.float32(zero_point), qmin, qmax) - np.float32(zero_point)) * scale"
-        ),
-    },
-    transcriptions={},
+    model=_MODEL.at(_PER_TENSOR_2_13),
+)
+
+TORCH_FAKE_QUANTIZE_PER_CHANNEL_2_13 = replace(
+    TORCH_FAKE_QUANTIZE,
+    name="torch.fake_quantize@2.13-per-channel",
+    title="(clamp(int64(round(x * (1 / s)) + zero_point), qmin, qmax) - zero_point) * s",
+    source="torch 2.13.0, fake_quantize_per_channel_affine measured on the CPU",
+    model=_MODEL.at(_PER_CHANNEL_2_13),
 )
 
 
@@ -99,18 +88,29 @@ def _channel_arguments(
     equation=_EQUATION,
     basis=_BASIS,
     source="torch.fake_quantize_per_tensor_affine",
+    behaviour=Faking(),
+    versions={"2.13": (_PER_TENSOR_2_13, TORCH_FAKE_QUANTIZE_2_13.source)},
     affine=AffineView("torch.fake_quantize", "fake_quantize", _arguments),
 )
 def fake_quantize_per_tensor_affine(
+    b: Faking,
     input: Array,  # noqa: A002 - the document's own word
     scale: float | Array,
     zero_point: int | Array,
     quant_min: int,
     quant_max: int,
 ) -> Array:
-    """``input`` on the grid with one scale and one zero point; they are held in float32 and int32."""
-    s, z = np.asarray(scale, np.float32).reshape(()), np.asarray(zero_point, np.int32).reshape(())
-    return fake_quantize(input, s, z, Grid(quant_min, quant_max))
+    """``input`` on the grid with one scale and one zero point.
+
+    Args:
+        input: reals, any shape; the result has shape and dtype.
+        scale: real per code, held in float32.
+        zero_point: the code of 0, held in int32.
+        quant_min: the lowest code.
+        quant_max: the highest code.
+    """
+    s, z = np.asarray(scale, np.float32).reshape(()), np.asarray(zero_point).reshape(())
+    return evaluation.fake_quantize(_MODEL.at(b), input, s, z, Grid(quant_min, quant_max))
 
 
 @formula(
@@ -118,9 +118,12 @@ def fake_quantize_per_tensor_affine(
     equation=_EQUATION,
     basis=_BASIS,
     source="torch.fake_quantize_per_channel_affine",
+    behaviour=Faking(),
+    versions={"2.13": (_PER_CHANNEL_2_13, TORCH_FAKE_QUANTIZE_PER_CHANNEL_2_13.source)},
     affine=AffineView("torch.fake_quantize", "fake_quantize", _channel_arguments),
 )
 def fake_quantize_per_channel_affine(
+    b: Faking,
     input: Array,  # noqa: A002 - the document's own word
     scale: Array,
     zero_point: Array,
@@ -130,12 +133,20 @@ def fake_quantize_per_channel_affine(
 ) -> Array:
     """``input`` on the grid with one scale and one zero point per index along ``axis``.
 
+    Args:
+        input: reals, of at least one dimension; the result has shape and dtype.
+        scale: real per code, float32, one per channel.
+        zero_point: the codes of 0, likewise.
+        axis: the dimension of the channels.
+        quant_min: the lowest code.
+        quant_max: the highest code.
+
     Raises:
         ValueError: ``axis`` is outside [-D, D), or the parameters are not as many as the channels.
     """
     blocks = per_channel(input.shape, axis)
     s, z = (along_axis(p, input.shape, axis) for p in (scale, zero_point))
-    return fake_quantize(input, s, z, Grid(quant_min, quant_max), blocks)
+    return evaluation.fake_quantize(_MODEL.at(b), input, s, z, Grid(quant_min, quant_max), blocks)
 
 
 # The gradients: no document has an equation; they are measured.
@@ -153,7 +164,7 @@ class CodeOfReciprocal(Behaviour):
             "divide": "divides by the scale",
         }
     )
-    rounding: Rounding = roundings("the quotient")
+    rounding: str = roundings("the quotient")
 
 
 @dataclass(frozen=True)
@@ -234,7 +245,7 @@ def _masked(b: FixedGradient, x: Array, s: Array, z: Array, low: float, high: fl
         q = round_(quotient + z) if b.zero_point == "before-rounding" else round_(quotient) + z
         q = q.astype(np.float64)
         inside = (q >= low) & (q <= high) if b.ends == "inside" else (q > low) & (q < high)
-        passed: Array = grad * inside.astype(grad.dtype)
+        passed: Array = grad * inside
         return passed if b.outside == "product" else np.where(inside, grad, np.zeros((), grad.dtype))
 
 
@@ -263,7 +274,7 @@ def fixed_per_channel_gradient(
         RuntimeError: a zero point outside the grid; parameters and ``axis`` as in ``along``.
         IndexError: as in ``along``.
     """
-    s, z = along(scale, x, axis), along(zero_point, x, axis).astype(np.float64)
+    s, z = along(scale, x, axis), along(zero_point, x, axis)
     if ((z < quant_min) | (z > quant_max)).any():
         msg = f"zero_point={zero_point.tolist()} is not accepted: give codes from {quant_min} to {quant_max}"
         raise RuntimeError(msg)

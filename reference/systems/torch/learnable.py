@@ -12,9 +12,9 @@ from typing import Any
 import numpy as np
 
 from halfeven.reference.behaviour import choice, roundings
+from halfeven.reference.blocks import Array
 from halfeven.reference.catalogue import AsComputed, formula
-from halfeven.reference.profile import Array
-from halfeven.reference.rounding import ROUNDINGS, Rounding
+from halfeven.reference.rounding import ROUNDINGS
 from halfeven.reference.systems.torch.fake_quantize import CodeOfReciprocal, along
 
 __all__ = [
@@ -41,7 +41,7 @@ _BACKWARD = (
 class LearnableQuantizer(CodeOfReciprocal):
     """The choices in quantizing with learnable parameters."""
 
-    zero_point_rounding: Rounding = roundings("the zero point")
+    zero_point_rounding: str = roundings("the zero point")
     limited: str = choice(
         {
             "grid": "limits the zero point to the grid",
@@ -139,7 +139,7 @@ def _check_gradients(x: Array, quant_min: int, quant_max: int) -> None:
 
 def _fused(x: Array, y: Array, z: Array) -> Array:
     """X * y + z of float32 numbers, rounded once."""
-    product, addend = np.broadcast_arrays(x.astype(np.float64) * y.astype(np.float64), z.astype(np.float64))
+    product, addend = np.broadcast_arrays(x.astype(np.float64) * y, z)
     total = product + addend
     # The sum in float64 and what it lost. Where it lost something its last bit is made odd, away from the numbers that
     # float32 ties between; so the second rounding is the only one that shows.
@@ -157,7 +157,7 @@ def _int64(q: Array) -> Array:
 
 def _sum(terms: Array) -> np.float32:
     if np.isfinite(terms).all():
-        return np.float32(fsum(terms.ravel().tolist()))
+        return np.float32(fsum(terms.flat))
     return np.float32(np.sum(terms.astype(np.float64)))
 
 
@@ -201,7 +201,7 @@ def _forward(b: LearnableQuantizer, x: Array, s: Array, zero_point: Array, quant
         code = _int64(q) if b.beyond == "int64" else q
         code = np.fmin(np.fmax(code, low), high)
         if b.nan != "qmin":
-            code = np.where(np.isnan(q), high if b.nan == "qmax" else np.float32(np.nan), code)
+            code = np.where(np.isnan(q), high if b.nan == "qmax" else np.nan, code)
         code = code.astype(np.float32) if b.float64 == "quotient" else code
         y: Array = (code - z) * s
     return np.asarray(y).astype(x.dtype)
@@ -306,12 +306,12 @@ def _gradients(
         quotient = x / s + z if b.division == "divide" else sum_of(x, inv_s, z)
         q = _int64(ROUNDINGS[b.rounding](quotient))
         inside = (q >= low) & (q <= high) if b.ends == "inside" else (q > low) & (q < high)
-        error = sum_of(np.clip(q, low, high) - z, s, -x)
+        error = sum_of(q - z, s, -x)
         outside_s = (np.where(q <= low, low - z, high - z) * grad) * g
         grad_s = np.where(inside, ((grad * error) * inv_s) * g, outside_s)
         of_zero = -grad * s
-        grad_z = np.where(inside, np.float32(0), of_zero * g if b.factor == "both" else of_zero)
-        return grad * inside.astype(np.float32), grad_s, grad_z
+        grad_z = np.where(inside, 0, of_zero * g if b.factor == "both" else of_zero)
+        return grad * inside, grad_s, grad_z
 
 
 @formula(

@@ -9,9 +9,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from halfeven.reference.behaviour import Behaviour, choice, roundings
+from halfeven.reference.blocks import Array
 from halfeven.reference.catalogue import AsComputed, formula
-from halfeven.reference.profile import Array
-from halfeven.reference.rounding import ROUNDINGS, Rounding
+from halfeven.reference.rounding import ROUNDINGS
 
 __all__ = [
     "AveragedRange",
@@ -119,7 +119,7 @@ class ObserverQparams(Behaviour):
             "added": "adds eps to the scale",
         }
     )
-    rounding: Rounding = roundings("the quotient of the minimum and the scale")
+    rounding: str = roundings("the quotient of the minimum and the scale")
     quotient: str = choice(
         {
             "unbounded": "subtracts the rounded quotient from Qmin without bound",
@@ -212,8 +212,8 @@ def calculate_qparams(
         n = np.float32(q_max - q_min) + np.float32(b.steps == "codes")
         if qscheme == "per_channel_affine_float_qparams":
             s = _over(b, x_max - x_min, n)
-            above = s > np.float32(eps) if b.float_scale == "above-eps" else s >= np.float32(eps)
-            s = np.where(above, s, np.float32(1))
+            least = np.float32(eps)
+            s = np.where(s > least if b.float_scale == "above-eps" else s >= least, s, np.float32(1))
             return s, -x_min / s
         low, high = x_min, x_max
         if b.range == "with-zero":
@@ -234,8 +234,8 @@ def calculate_qparams(
                 z = (z + 2.0**31) % 2.0**32 - 2.0**31
             else:
                 z = q_min - np.where(np.isfinite(r), r, 0.0)
-            least, most = (q_min, q_max) if b.zero_point == "grid" else (-(2**31), 2**31 - 1)
-            z = np.clip(z, least, most).astype(np.int32)
+            low_code, high_code = (q_min, q_max) if b.zero_point == "grid" else (-(2**31), 2**31 - 1)
+            z = np.clip(z, low_code, high_code).astype(np.int32)
     equal = (x_min == x_max) & (b.equal_ends == "one")
     return np.where(equal, np.float32(1), s), np.where(equal, 0, z)
 

@@ -6,12 +6,13 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from halfeven.reference import model as evaluation
 from halfeven.reference.affine import channel_of, held, no_blocks
-from halfeven.reference.blocks import BlockSize, per_channel, per_element
+from halfeven.reference.blocks import Array, BlockSize, per_channel
 from halfeven.reference.catalogue import AffineView, AsComputed, formula
 from halfeven.reference.grid import Grid
-from halfeven.reference.model import EvaluationModel
-from halfeven.reference.profile import Array, Profile, along_axis, integers
+from halfeven.reference.model import Converting, Decoding, EvaluationModel
+from halfeven.reference.profile import Profile, along_axis, integers
 
 __all__ = [
     "QUANTIZED_DECOMPOSED",
@@ -23,49 +24,22 @@ __all__ = [
     "quantize_per_tensor",
 ]
 
-MODEL = EvaluationModel(compute="float32", product="promoted")
+_MODEL = EvaluationModel(compute="float32", product="promoted")
+_DECODING = Decoding(product="promoted")
+_2_13 = Converting(division="reciprocal", nan="zero")
+_PER_CHANNEL_2_13 = replace(_DECODING, subtract="exact")
 
 # The docstrings say "affine quantization" and give no equation; this is the textbook's.
 _SOURCE = "torch.ops.quantized_decomposed: affine quantization; its docstrings give no equation"
-
-
-def quantize(x: Array, scale: Array, zero_point: Array, grid: Grid, block_size: BlockSize | None = None) -> Array:
-    """Codes of ``x`` as float32; 16-bit floats are widened first. Arguments and errors as in ``Profile.quantize``."""
-    t = np.dtype(np.float32)
-    with np.errstate(all="ignore"):
-        s = per_element(scale, x.shape, block_size).astype(t)
-        z = per_element(zero_point, x.shape, block_size).astype(t)
-        quant_min, quant_max = np.asarray(grid.qmin, t), np.asarray(grid.qmax, t)
-        q = np.rint(x.astype(t) / s) + z
-        return np.where(q < quant_min, quant_min, np.where(q > quant_max, quant_max, q))
-
-
-def dequantize(
-    q: Array, scale: Array, zero_point: Array, _grid: Grid, dtype: "np.dtype[Any]", block_size: BlockSize | None = None
-) -> Array:
-    """Reals of the codes ``q`` in ``dtype``: the difference in it, the product in the wider of it and the scale.
-
-    Arguments and errors as in ``Profile.dequantize``.
-    """
-    wide = np.promote_types(dtype, scale.dtype)
-    with np.errstate(all="ignore"):
-        s = per_element(scale, q.shape, block_size).astype(wide)
-        z = per_element(zero_point, q.shape, block_size).astype(dtype)
-        reals: Array = ((q.astype(dtype) - z).astype(wide) * s).astype(dtype)
-    return reals
 
 
 QUANTIZED_DECOMPOSED = Profile(
     name="torch.quantized_decomposed",
     title="clamp(round(x / s) + zero_point, qmin, qmax); (q - zero_point) * s",
     source="torch: torch.ops.quantized_decomposed",
-    model=MODEL,
+    model=_MODEL,
+    operations=("quantize", "dequantize"),
     dtypes=("float32", "bfloat16"),
-    numpy={
-        "quantize": "np.clip(np.rint(x / scale) + np.float32(zero_point), qmin, qmax)",
-        "dequantize": "(np.float32(q) - np.float32(zero_point)) * scale",
-    },
-    transcriptions={"quantize": quantize, "dequantize": dequantize},
 )
 
 QUANTIZED_DECOMPOSED_2_13 = replace(
@@ -73,12 +47,7 @@ QUANTIZED_DECOMPOSED_2_13 = replace(
     name="torch.quantized_decomposed@2.13",
     title="clamp(round(x * (1 / s)) + zero_point, qmin, qmax), and the code of NaN is 0; (q - zero_point) * s",
     source="torch 2.13.0, measured on the CPU",
-    model=replace(MODEL, division="reciprocal", nan="zero"),
-    numpy={
-        "quantize": ("np.nan_to_num(np.clip(np.rint(x * (1 / scale)) + np.float32(zero_point), qmin, qmax), nan=0)"),
-        "dequantize": "(np.float32(q) - np.float32(zero_point)) * scale",
-    },
-    transcriptions={},
+    model=_MODEL.at(_2_13),
 )
 
 QUANTIZED_DECOMPOSED_PER_TOKEN_2_13 = replace(
@@ -86,11 +55,7 @@ QUANTIZED_DECOMPOSED_PER_TOKEN_2_13 = replace(
     name="torch.quantized_decomposed@2.13-per-token",
     title="clamp(round(x * (1 / s) + zero_point), qmin, qmax); (q - zero_point) * s",
     source="torch 2.13.0, quantize_per_token and quantize_per_channel_group measured on the CPU",
-    model=replace(MODEL, division="reciprocal", zero_point="before-rounding", nan="zero"),
-    numpy={
-        "quantize": "np.nan_to_num(np.clip(np.rint(x * (1 / scale) + np.float32(zero_point)), qmin, qmax), nan=0)",
-        "dequantize": "(np.float32(q) - np.float32(zero_point)) * scale",
-    },
+    model=_MODEL.at(replace(_2_13, zero_point="before-rounding")),
 )
 
 
@@ -142,9 +107,12 @@ _BACK = AsComputed(dtype="the output's for the difference, its promotion with th
     equation=r"q = \mathrm{clamp}(\lceil x / s \rfloor + z,\ q_{min},\ q_{max})",
     basis=AsComputed(dtype="float32"),
     source=_SOURCE,
+    behaviour=Converting(),
+    versions={"2.13": (_2_13, QUANTIZED_DECOMPOSED_2_13.source)},
     affine=AffineView("torch.quantized_decomposed", "quantize", _arguments),
 )
 def quantize_per_tensor(
+    b: Converting,
     input: Array,  # noqa: A002 - the document's own word
     scale: float,
     zero_point: int,
@@ -152,13 +120,21 @@ def quantize_per_tensor(
     quant_max: int,
     dtype: npt.DTypeLike,
 ) -> Array:
-    """Codes of ``input`` as ``dtype``, with one scale and one zero point.
+    """Codes of ``input``, with one scale and one zero point.
+
+    Args:
+        input: float32, float16 or bfloat16, any shape.
+        scale: real per code, held in float32.
+        zero_point: the code of 0.
+        quant_min: the lowest code.
+        quant_max: the highest code.
+        dtype: that of the codes, an integer's.
 
     Raises:
         ValueError: ``input`` holds NaN.
     """
     s, z = np.asarray(scale, np.float32), np.asarray(zero_point)
-    return integers(quantize(input, s, z, Grid(quant_min, quant_max)), dtype)
+    return integers(evaluation.quantize(_MODEL.at(b), input, s, z, Grid(quant_min, quant_max)), dtype)
 
 
 @formula(
@@ -166,20 +142,31 @@ def quantize_per_tensor(
     equation=r"\hat x = (q - z) * s",
     basis=_BACK,
     source=_SOURCE,
+    behaviour=_DECODING,
     affine=AffineView("torch.quantized_decomposed", "dequantize", _dequantize_arguments),
 )
 def dequantize_per_tensor(
+    b: Decoding,
     input: Array,  # noqa: A002 - the document's own word
     scale: float,
     zero_point: int,
-    quant_min: int,
-    quant_max: int,
+    quant_min: int,  # noqa: ARG001 - the grid takes no part
+    quant_max: int,  # noqa: ARG001
     *,
     out_dtype: npt.DTypeLike = np.float32,
 ) -> Array:
-    """Reals of the codes ``input`` as ``out_dtype``; the grid takes no part."""
+    """Reals of codes; the grid takes no part.
+
+    Args:
+        input: codes, of any shape.
+        scale: real per code, held in float32.
+        zero_point: the code of 0.
+        quant_min: the lowest code.
+        quant_max: the highest code.
+        out_dtype: that of the reals.
+    """
     s, z = np.asarray(scale, np.float32), np.asarray(zero_point)
-    return dequantize(input, s, z, Grid(quant_min, quant_max), np.dtype(out_dtype))
+    return evaluation.dequantize(_MODEL.at(b), input, s, z, np.dtype(out_dtype))
 
 
 @formula(
@@ -187,9 +174,12 @@ def dequantize_per_tensor(
     equation=r"q = \mathrm{clamp}(\lceil x / s \rfloor + z,\ q_{min},\ q_{max})",
     basis=AsComputed(dtype="float32"),
     source=_SOURCE,
+    behaviour=Converting(),
+    versions={"2.13": (_2_13, QUANTIZED_DECOMPOSED_2_13.source)},
     affine=AffineView("torch.quantized_decomposed", "quantize", _channel_arguments),
 )
 def quantize_per_channel(
+    b: Converting,
     input: Array,  # noqa: A002 - the document's own word
     scales: Array,
     zero_points: Array,
@@ -198,13 +188,25 @@ def quantize_per_channel(
     quant_max: int,
     dtype: npt.DTypeLike,
 ) -> Array:
-    """Codes of ``input`` as ``dtype``, with one scale and one zero point per index along ``axis``.
+    """Codes of ``input``, with one scale and one zero point per index along ``axis``.
+
+    Args:
+        input: float32, float16 or bfloat16, of at least one dimension.
+        scales: real per code, float32, one per channel.
+        zero_points: the codes of 0, likewise.
+        axis: the dimension of the channels, which may be negative.
+        quant_min: the lowest code.
+        quant_max: the highest code.
+        dtype: that of the codes, an integer's.
 
     Raises:
         ValueError: ``input`` holds NaN, ``axis`` is outside [-D, D), or the parameters are not as many as the channels.
     """
     s, z = (along_axis(p, input.shape, axis) for p in (scales, zero_points))
-    return integers(quantize(input, s, z, Grid(quant_min, quant_max), per_channel(input.shape, axis)), dtype)
+    return integers(
+        evaluation.quantize(_MODEL.at(b), input, s, z, Grid(quant_min, quant_max), per_channel(input.shape, axis)),
+        dtype,
+    )
 
 
 @formula(
@@ -212,19 +214,32 @@ def quantize_per_channel(
     equation=r"\hat x = (q - z) * s",
     basis=_BACK,
     source=_SOURCE,
+    behaviour=_DECODING,
+    versions={"2.13": (_PER_CHANNEL_2_13, QUANTIZED_DECOMPOSED_2_13.source)},
     affine=AffineView("torch.quantized_decomposed", "dequantize", _dequantize_channel_arguments),
 )
 def dequantize_per_channel(
+    b: Decoding,
     input: Array,  # noqa: A002 - the document's own word
     scales: Array,
     zero_points: Array,
     axis: int,
-    quant_min: int,
-    quant_max: int,
+    quant_min: int,  # noqa: ARG001 - the grid takes no part
+    quant_max: int,  # noqa: ARG001
     *,
     out_dtype: npt.DTypeLike = np.float32,
 ) -> Array:
-    """Reals of the codes ``input`` as ``out_dtype``; errors as in ``quantize_per_channel``."""
+    """Reals of codes; the grid takes no part. Errors as in ``quantize_per_channel``.
+
+    Args:
+        input: codes, of at least one dimension.
+        scales: real per code, float32, one per channel.
+        zero_points: the codes of 0, likewise.
+        axis: the dimension of the channels, which may be negative.
+        quant_min: the lowest code.
+        quant_max: the highest code.
+        out_dtype: that of the reals.
+    """
     s, z = (along_axis(p, input.shape, axis) for p in (scales, zero_points))
     blocks = per_channel(input.shape, axis)
-    return dequantize(input, s, z, Grid(quant_min, quant_max), np.dtype(out_dtype), blocks)
+    return evaluation.dequantize(_MODEL.at(b), input, s, z, np.dtype(out_dtype), blocks)

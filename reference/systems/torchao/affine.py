@@ -6,8 +6,6 @@ stands here too.
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from functools import partial
-from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -15,13 +13,12 @@ import numpy.typing as npt
 
 from halfeven.reference.affine import held
 from halfeven.reference.behaviour import Behaviour, choice, roundings
-from halfeven.reference.blocks import BlockSize
-from halfeven.reference.blocks import per_element as of_blocks
+from halfeven.reference.blocks import Array, BlockSize, Shape
 from halfeven.reference.catalogue import AffineView, AsComputed, formula
 from halfeven.reference.grid import Grid
 from halfeven.reference.model import EvaluationModel
-from halfeven.reference.profile import Array, Profile
-from halfeven.reference.rounding import ROUNDINGS, Rounding
+from halfeven.reference.profile import Profile
+from halfeven.reference.rounding import ROUNDINGS
 from halfeven.reference.systems.torchao.granularity import per_element, some
 from halfeven.reference.systems.torchao.storage import (
     check_codes,
@@ -62,34 +59,34 @@ __all__ = [
 
 Words = Mapping[Any, str]
 
-DIVISION: Words = MappingProxyType({
+DIVISION: Words = {
     "divide": "divides by the scale",
     "reciprocal": "multiplies by the reciprocal of the scale, rounded to its dtype",
-})  # fmt: skip
-COMPUTE: Words = MappingProxyType({
+}  # fmt: skip
+COMPUTE: Words = {
     "promoted": "computes codes in the dtype to which input and scale promote",
     "input": "computes codes in the input's dtype",
-})  # fmt: skip
-ZERO_POINT: Words = MappingProxyType({
+}  # fmt: skip
+ZERO_POINT: Words = {
     "after-rounding": "adds the zero point to the rounded quotient",
     "before-rounding": "adds the zero point to the quotient, which it then rounds",
-})  # fmt: skip
-EMPTY_ZERO_POINT: Words = MappingProxyType({
+}  # fmt: skip
+EMPTY_ZERO_POINT: Words = {
     "accepted": "takes a zero point without entries for an empty tensor",
     "refused": "takes a zero point without entries for none",
-})  # fmt: skip
-SUBTRACTION: Words = MappingProxyType({
+}  # fmt: skip
+SUBTRACTION: Words = {
     "float": "subtracts the zero point in the dtype of the reals",
     "int32": "subtracts the zero point in int32, where the difference wraps",
-})  # fmt: skip
-PRODUCT: Words = MappingProxyType({
+}  # fmt: skip
+PRODUCT: Words = {
     "promoted": "multiplies in the dtype to which reals and scale promote",
     "output": "rounds the scale to the dtype of the reals before it multiplies",
-})  # fmt: skip
-BEYOND: Words = MappingProxyType({
+}  # fmt: skip
+BEYOND: Words = {
     "kept": "keeps the value of codes beyond the grid",
     "limited": "limits codes to the grid before it dequantizes them",
-})  # fmt: skip
+}  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -97,7 +94,7 @@ class Codes(Behaviour):
     """What implementations do differently where they make codes, in any domain."""
 
     division: str = choice(DIVISION)
-    rounding: Rounding = roundings("the quotient")
+    rounding: str = roundings("the quotient")
     compute: str = choice(COMPUTE)
     nan: str = choice({
         "refused": "refuses NaN among integer codes",
@@ -140,8 +137,7 @@ def quotient(division: str, x: Array, s: Array) -> Array:
     """The input over the scale."""
     if division == "reciprocal":
         return multiply(x, np.ones((), s.dtype) / s)
-    t = _common(x, s)
-    return np.asarray(x.astype(t) / s.astype(t))
+    return np.asarray(x.astype(_common(x, s)) / s)
 
 
 def int_code(b: Any, x: Array, s: Array, z: Array) -> Array:
@@ -187,25 +183,22 @@ def stored(b: Codes, q: Array, dtype: npt.DTypeLike, qmin: float, qmax: float) -
 
 def kept(b: Reals, q: Array, qmin: float, qmax: float) -> Array:
     """The codes that are dequantized."""
-    return q if b.beyond == "kept" else np.clip(q.astype(np.float64), qmin, qmax).astype(q.dtype)
+    return q if b.beyond == "kept" else np.clip(q.astype(np.float64), qmin, qmax)
 
 
 def add(x: Array, y: Array) -> Array:
     """The sum, in the dtype to which two promote."""
-    t = _common(x, y)
-    return np.asarray(x.astype(t) + y.astype(t))
+    return np.asarray(x + y.astype(_common(x, y)))
 
 
 def subtract(x: Array, y: Array) -> Array:
     """The difference, likewise."""
-    t = _common(x, y)
-    return np.asarray(x.astype(t) - y.astype(t))
+    return np.asarray(x.astype(_common(x, y)) - y)
 
 
 def multiply(x: Array, y: Array) -> Array:
     """The product, likewise."""
-    t = _common(x, y)
-    return np.asarray(x.astype(t) * y.astype(t))
+    return np.asarray(x.astype(_common(x, y)) * y)
 
 
 def _common(x: Array, y: Array) -> "np.dtype[Any]":
@@ -216,40 +209,6 @@ def _common(x: Array, y: Array) -> "np.dtype[Any]":
     return np.promote_types(np.promote_types(first, np.float32), rest[0])
 
 
-def quantize(
-    b: IntCodes, x: Array, scale: Array, zero_point: Array, grid: Grid, block_size: BlockSize | None = None
-) -> Array:
-    """Codes of ``x`` as floats of the dtype to which ``x`` and ``scale`` promote.
-
-    Arguments and errors as in ``Profile.quantize``.
-    """
-    s, z = (of_blocks(p, x.shape, block_size) for p in (scale, zero_point))
-    with np.errstate(all="ignore"):
-        q = int_code(b, x, s, z)
-        return clamp(q, np.asarray(grid.qmin, q.dtype), np.asarray(grid.qmax, q.dtype))
-
-
-def dequantize(
-    b: IntReals,
-    q: Array,
-    scale: Array,
-    zero_point: Array,
-    grid: Grid,
-    dtype: "np.dtype[Any]",
-    block_size: BlockSize | None = None,
-) -> Array:
-    """Reals of the codes ``q`` in ``dtype``. Arguments and errors as in ``Profile.dequantize``."""
-    s, z = (of_blocks(p, q.shape, block_size) for p in (scale, zero_point))
-    with np.errstate(all="ignore"):
-        return int_real(b, kept(b, q, grid.qmin, grid.qmax), s, z, dtype)
-
-
-def fake_quantize(x: Array, scale: Array, zero_point: Array, grid: Grid, block_size: BlockSize | None = None) -> Array:
-    """``x`` on the grid, in ``x.dtype``. Arguments and errors as in ``Profile.quantize``."""
-    q = quantize(IntCodes(), x, scale, zero_point, grid, block_size)
-    return dequantize(IntReals(), q, scale, zero_point, grid, x.dtype, block_size)
-
-
 _MODEL = EvaluationModel(compute="promoted", product="promoted")
 
 TORCHAO = Profile(
@@ -258,18 +217,6 @@ TORCHAO = Profile(
     source="torchao: torchao.quantization.quant_primitives, ZeroPointDomain.INT",
     model=_MODEL,
     dtypes=("float32", "float16", "bfloat16"),
-    numpy={
-        "quantize": "np.clip(np.rint(x / scale) + np.float32(zero_point), qmin, qmax)",
-        "dequantize": "(np.float32(q) - np.float32(zero_point)) * scale",
-        "fake_quantize": (
-            "(np.clip(np.rint(x / scale) + np.float32(zero_point), qmin, qmax) - np.float32(zero_point)) * scale"
-        ),
-    },
-    transcriptions={
-        "quantize": partial(quantize, IntCodes()),
-        "dequantize": partial(dequantize, IntReals()),
-        "fake_quantize": fake_quantize,
-    },
 )
 
 TORCHAO_0_18 = replace(
@@ -278,13 +225,20 @@ TORCHAO_0_18 = replace(
     title="clamp(round(x * (1 / s)) + zero_point, qmin, qmax); (q - zero_point) * s",
     source="torchao 0.18.0, measured on the CPU",
     model=replace(_MODEL, division="reciprocal"),
-    numpy={name: text.replace("x / scale", "x * (1 / scale)") for name, text in TORCHAO.numpy.items()},
-    transcriptions={},
 )
 
 
 _SOURCE = "torchao.quantization.quant_primitives"
 _HELD = ("int8", "uint8", "int16", "int32")
+
+
+def _whole(block_size: BlockSize | None, shape: Shape) -> BlockSize:
+    """The blocks, of which one of a whole dimension says its length."""
+    whole = tuple(min(n, b) if n else b for n, b in zip(shape, block_size or shape, strict=True))
+    if any(b and n % b for n, b in zip(shape, whole, strict=True)):
+        msg = f"block_size={block_size} of shape {shape} is not accepted: the function cuts no short blocks"
+        raise ValueError(msg)
+    return whole
 
 
 def affine_arguments(
@@ -293,12 +247,13 @@ def affine_arguments(
     """The arguments of ``quantize_affine`` for a tensor on a grid.
 
     Raises:
-        ValueError: there is no parameter: releases take a zero point without entries for none at all.
+        ValueError: there is no parameter: releases take a zero point without entries for none at all; or a block is
+            short.
     """
     if not zero.size:
-        msg = f"zero_point of shape {zero.shape} is not accepted: give one per block"
+        msg = f"zero_point of shape {zero.shape} is not accepted: give one per block, and no empty one"
         raise ValueError(msg)
-    blocks = x.shape if block_size is None else block_size
+    blocks = _whole(block_size, x.shape)
     ends = {"output_dtype": held(grid, _HELD), "quant_min": grid.qmin, "quant_max": grid.qmax}
     return {"input": x, "block_size": blocks, "scale": scale, "zero_point": zero} | ends
 
@@ -306,7 +261,7 @@ def affine_arguments(
 def _dequantize_arguments(
     q: Array, scale: Array, zero: Array, grid: Grid, block_size: BlockSize | None, dtype: "np.dtype[Any]"
 ) -> dict[str, Any]:
-    blocks, codes = q.shape if block_size is None else block_size, held(grid, _HELD)
+    blocks, codes = _whole(block_size, q.shape), held(grid, _HELD)
     dtypes = {"input_dtype": codes, "output_dtype": dtype.name}
     return {"input": q.astype(codes), "block_size": blocks, "scale": scale, "zero_point": zero} | dtypes
 

@@ -5,16 +5,14 @@ Scales and zero points have one entry per block, in any shape of that many.
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from types import MappingProxyType
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from halfeven.reference.behaviour import choice
-from halfeven.reference.blocks import BlockSize
+from halfeven.reference.blocks import Array, BlockSize
 from halfeven.reference.catalogue import AsComputed, formula
-from halfeven.reference.profile import Array
 from halfeven.reference.rounding import ROUNDINGS
 from halfeven.reference.systems.torchao.affine import (
     EMPTY_ZERO_POINT,
@@ -43,14 +41,14 @@ __all__ = [
     "quantize_affine_no_zero_point",
 ]
 
-MIDDLE: Mapping[Any, str] = MappingProxyType({
+MIDDLE: Mapping[Any, str] = {
     "grid": "counts from (quant_min + quant_max + 1) / 2",
     "half-codes": "counts from half the number of codes, wherever the grid begins",
-})  # fmt: skip
-FLOAT8: Mapping[Any, str] = MappingProxyType({
+}  # fmt: skip
+FLOAT8: Mapping[Any, str] = {
     "cast": "casts the quotient to a float8 without rounding it to an integer",
     "rounded": "rounds the code to an integer for a float8 too",
-})  # fmt: skip
+}  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -99,14 +97,13 @@ def float_code(b: Any, x: Array, s: Array, z: Array, qmin: float, qmax: float, d
     if b.compute == "input":
         s, z = s.astype(x.dtype), z.astype(x.dtype)
     # A Python number takes part in float32, whatever the array's dtype.
-    steps = (s.astype(np.float32) * np.float32(_middle(b, qmin, qmax))).astype(s.dtype)
+    steps = (s * np.float32(_middle(b, qmin, qmax))).astype(s.dtype)
     return ROUNDINGS[b.rounding](quotient(division, subtract(x, subtract(z, steps)), s))
 
 
 def float_real(b: Any, q: Array, s: Array, z: Array | None, qmin: float, qmax: float, dtype: "np.dtype[Any]") -> Array:
     """FLOAT: steps from the middle times the scale, plus the zero point, in the output's dtype."""
-    steps = q.astype(np.float32) - np.float32(_middle(b, qmin, qmax))
-    steps = (steps if q.dtype.kind in "iu" else steps.astype(q.dtype)).astype(dtype)
+    steps = (q.astype(np.float32) - np.float32(_middle(b, qmin, qmax))).astype(dtype)
     product = multiply(steps, s if b.product == "promoted" else s.astype(dtype)).astype(dtype)
     return product if z is None else add(product, z).astype(dtype)
 

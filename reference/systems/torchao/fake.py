@@ -7,11 +7,9 @@ import numpy as np
 import numpy.typing as npt
 
 from halfeven.reference.behaviour import Behaviour, choice, roundings
-from halfeven.reference.blocks import BlockSize
+from halfeven.reference.blocks import Array, BlockSize
 from halfeven.reference.catalogue import AffineView, AsComputed, formula
 from halfeven.reference.grid import Grid
-from halfeven.reference.profile import Array
-from halfeven.reference.rounding import Rounding
 from halfeven.reference.systems.torchao import affine, domains
 from halfeven.reference.systems.torchao.granularity import per_element, some
 from halfeven.reference.systems.torchao.storage import check_reals, code_range, limits
@@ -29,7 +27,7 @@ class Fake(Behaviour):
     float_division: str = choice(
         {value: f"{words} where zero points are reals" for value, words in affine.DIVISION.items()}
     )
-    rounding: Rounding = roundings("the quotient")
+    rounding: str = roundings("the quotient")
     compute: str = choice(affine.COMPUTE)
     zero_point: str = choice(affine.ZERO_POINT)
     empty_zero_point: str = choice(affine.EMPTY_ZERO_POINT)

@@ -7,10 +7,9 @@ import ml_dtypes
 import numpy as np
 
 from halfeven.reference.behaviour import Behaviour, choice, roundings
-from halfeven.reference.blocks import BlockSize
+from halfeven.reference.blocks import Array, BlockSize
 from halfeven.reference.catalogue import AsComputed, formula
 from halfeven.reference.minifloat import FLOAT_DTYPES, FLOAT_FORMATS, Overflow, encode
-from halfeven.reference.profile import Array
 
 __all__ = [
     "ARITHMETIC",
@@ -166,8 +165,8 @@ def magnitudes(b: Scale, tensor: Array, block_size: BlockSize) -> Array:
 def scale_of(b: Scale, max_abs: Array, float8_dtype: str) -> Array:
     """The magnitude over the largest number, in the dtype of the magnitude or float32."""
     wide = max_abs.dtype if b.scale_arithmetic == "input" else np.dtype(np.float32)
-    top, amax = np.asarray(FLOAT_FORMATS[float8_dtype].max, wide), max_abs.astype(wide)
-    scale = amax / top if b.scale_division == "divide" else amax * (np.ones((), wide) / top).astype(wide)
+    top = np.asarray(FLOAT_FORMATS[float8_dtype].max, wide)
+    scale = max_abs / top if b.scale_division == "divide" else max_abs * (np.ones((), wide) / top)
     return np.asarray(np.maximum(scale, np.asarray(_LEAST[b.least], wide)))
 
 
@@ -185,7 +184,7 @@ def held_scale(b: Scale, scale: Array, scale_dtype: str, of: str) -> Array:
 
 def _power_of_two(b: Scale, scale: Array, of: str) -> Array:
     """2^k of ``scale`` = m * 2^k with m in [1, 2), and 2^(k + 1) from some m on; zero and infinity stay."""
-    fraction, exponent = np.frexp(scale.astype(np.float64))
+    fraction, exponent = np.frexp(scale)
     if b.power == "rounded-logarithm":
         first = np.array([_half_way(int(k) - 1, _PRECISION[of]) for k in exponent.ravel()]).reshape(scale.shape)
     else:
@@ -193,7 +192,7 @@ def _power_of_two(b: Scale, scale: Array, of: str) -> Array:
         starts = {"nearest-logarithm": _root(1) / 2**_BITS, "nearest-number": 1.5, "up": 1 + 2.0**-52, "down": 2.0}
         first = np.full(scale.shape, starts[b.power])
     power = np.ldexp(1.0, exponent - 1 + (2 * fraction >= first))
-    return np.where(np.isfinite(scale) & (scale > 0), power, scale.astype(np.float64))
+    return np.where(np.isfinite(scale) & (scale > 0), power, scale)
 
 
 _BITS = 120
@@ -289,7 +288,7 @@ def matched(rank: str, tensor: Array, scale: Array) -> tuple[Array, Array]:
         RuntimeError: they do not broadcast.
     """
     fits = all(k in {1, n} for k, n in zip(scale.shape, tensor.shape, strict=False))
-    if rank == "broadcast" or (rank == "leading" and fits and scale.ndim != tensor.ndim and scale.size != 1):
+    if rank == "broadcast" or (rank == "leading" and fits):
         try:
             tensor, scale = np.broadcast_arrays(tensor, scale)
         except ValueError as error:
@@ -308,13 +307,9 @@ def to_float8(b: Cast, x: Array, float8_dtype: str) -> Array:
 def codes_of(b: Codes, tensor: Array, s: Array, float8_dtype: str, arithmetic: str) -> Array:
     """Codes of a tensor and the scale of each of its elements."""
     s = s.astype(np.float32) if arithmetic == "float32" else s
-    wide = np.promote_types(tensor.dtype, s.dtype) if arithmetic == "promoted" else s.dtype
-    x = tensor.astype(wide)
-    if b.quotient == "divide":
-        real_code = np.asarray(x / s.astype(wide))
-    else:
-        real_code = np.asarray(x * np.asarray(np.ones((), s.dtype) / s).astype(wide))
-    return to_float8(b, real_code, float8_dtype)
+    x = tensor.astype(np.promote_types(tensor.dtype, s.dtype) if arithmetic == "promoted" else s.dtype)
+    real_code = x / s if b.quotient == "divide" else x * (np.ones((), s.dtype) / s)
+    return to_float8(b, np.asarray(real_code), float8_dtype)
 
 
 @formula(

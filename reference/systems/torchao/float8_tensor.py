@@ -5,9 +5,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from halfeven.reference.behaviour import choice
-from halfeven.reference.blocks import BlockSize
+from halfeven.reference.blocks import Array, BlockSize
 from halfeven.reference.catalogue import AsComputed, formula
-from halfeven.reference.profile import Array
 from halfeven.reference.systems.torchao import granularity
 from halfeven.reference.systems.torchao.float8 import (
     ARITHMETIC,
@@ -104,8 +103,7 @@ def from_hp_to_floatx(
     else:
         named = scale_dtype if b.scale_dtype == "read" else None
         scale = held_scale(b, scale, named or "float32", input_float.dtype.name)
-    arithmetic = "promoted" if b.scale_dtype == "input" else "float32"
-    data = codes_of(b, input_float, per_element(scale, input_float.shape), target_dtype, arithmetic)
+    data = codes_of(b, input_float, per_element(scale, input_float.shape), target_dtype, "promoted")
     if b.dimensions == "dropped":
         sizes = list(zip(input_float.shape, block_size, strict=True))
         kept = [n // block for n, block in sizes if block == 1 or block != n]

@@ -1,13 +1,15 @@
 """torchao: the float8 of training, whose scale is the inverse: x̂ = q / scale, real per code 1 / scale."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
 from halfeven.reference.behaviour import Behaviour, choice
+from halfeven.reference.blocks import Array
 from halfeven.reference.catalogue import AsComputed, formula
 from halfeven.reference.minifloat import FLOAT_DTYPES, FLOAT_FORMATS
-from halfeven.reference.profile import Array
 from halfeven.reference.systems.torchao.float8 import FLOAT8, Cast, to_float8
 
 __all__ = [
@@ -115,12 +117,12 @@ _SAME = ((128, 88), (64, 44), (32, 22), (16, 11), (8, 5), (4, 2), (2, 1))
 def _power_of_two(b: AmaxScale, scale: Array) -> Array:
     """2^k of a float32 ``scale`` = m * 2^k, and 2^(k + 1) from some m on. Zero, infinity, NaN stay."""
     fraction, exponent = np.frexp(scale)
-    k = exponent.astype(np.int64) - 1
+    k = exponent - 1
     reach = np.where(k < 0, -k - 1, k)
     same = np.select([reach >= least for least, _ in _SAME], [units for _, units in _SAME], 0) * 2.0**-23
-    first = {"down": 2.0, "rounded-logarithm": 2 - same, "nearest": 1.5, "up": 1 + 2.0**-24}[b.power]
+    first = {"down": 2.0, "rounded-logarithm": 2 - same, "nearest": 1.5, "up": 1 + 2.0**-23}[b.power]
     power = np.ldexp(1.0, k + (2 * fraction >= first))
-    return np.where(np.isfinite(scale) & (scale > 0), power, scale.astype(np.float64)).astype(np.float32)
+    return np.where(np.isfinite(scale) & (scale > 0), power, scale).astype(np.float32)
 
 
 @formula(
@@ -176,21 +178,22 @@ def tensor_to_scale(
 
     Raises:
         AssertionError: AXISWISE without ``axiswise_dim``.
-        IndexError: ``hp_tensor`` has no such dimension.
+        IndexError: ``hp_tensor`` has no such dimension; without any, 0 and -1 stand for one (measured).
         ValueError: ``float8_dtype`` is another.
     """
     choices = AmaxScale(least=b.least, nan=b.nan)
-    largest = np.max if b.nan == "kept" else np.fmax.reduce
+    largest: Callable[..., Any] = np.max if b.nan == "kept" else np.fmax.reduce
     if scaling_granularity == "TENSORWISE":
         return amax_to_scale(choices, np.asarray(largest(np.abs(hp_tensor), axis=None), hp_tensor.dtype), float8_dtype)
     if axiswise_dim is None:
         msg = "axiswise_dim=None is not accepted: AXISWISE needs a dimension"
         raise AssertionError(msg)
-    if not -hp_tensor.ndim <= axiswise_dim < hp_tensor.ndim:
+    rank = max(hp_tensor.ndim, 1)
+    if not -rank <= axiswise_dim < rank:
         msg = f"axiswise_dim={axiswise_dim} is not accepted: hp_tensor has the shape {hp_tensor.shape}"
         raise IndexError(msg)
-    amax = largest(np.abs(hp_tensor), axis=axiswise_dim, keepdims=True)
-    return amax_to_scale(choices, amax if b.dimension == "kept" else amax.squeeze(axiswise_dim), float8_dtype)
+    amax = np.asarray(largest(np.abs(hp_tensor), axis=axiswise_dim, keepdims=b.dimension == "kept"))
+    return amax_to_scale(choices, amax, float8_dtype)
 
 
 @formula(
@@ -217,7 +220,7 @@ def hp_tensor_and_scale_to_float8(b: Product, hp_tensor: Array, s: Array, float8
     """
     _largest(float8_dtype)
     wide = np.dtype(np.float32) if b.arithmetic == "float32" else hp_tensor.dtype
-    return to_float8(b, np.asarray(hp_tensor.astype(wide) * s.astype(wide)), float8_dtype)
+    return to_float8(b, np.asarray(hp_tensor * s.astype(wide)), float8_dtype)
 
 
 @formula(
@@ -240,5 +243,5 @@ def to_original_precision(b: Original, data: Array, scale: Array, orig_dtype: st
     output = FLOAT_DTYPES["float32" if b.slices == "float32" and scale.ndim else orig_dtype]
     wide = np.dtype(np.float32) if b.arithmetic == "float32" else output
     numbers, s = data.astype(wide), scale.astype(wide)
-    reals = numbers / s if b.quotient == "divide" else numbers * (np.ones((), wide) / s).astype(wide)
+    reals = numbers / s if b.quotient == "divide" else numbers * (np.ones((), wide) / s)
     return np.asarray(reals).astype(output)

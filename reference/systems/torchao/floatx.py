@@ -10,9 +10,9 @@ import ml_dtypes
 import numpy as np
 
 from halfeven.reference.behaviour import Behaviour, choice, roundings
+from halfeven.reference.blocks import Array
 from halfeven.reference.catalogue import AsComputed, Real, formula
 from halfeven.reference.minifloat import FloatFormat, decode, encode, floatx
-from halfeven.reference.profile import Array
 
 __all__ = [
     "FloatxCodes",
@@ -31,7 +31,7 @@ __all__ = [
     "scale_of",
 ]
 
-_EPS = np.float32(1e-12)
+_EPS = 1e-12
 _DTYPES = {"float32": np.dtype("float32"), "float16": np.dtype("float16"), "bfloat16": np.dtype(ml_dtypes.bfloat16)}
 _SUBNORMALS = {
     "kept": "keeps numbers below the smallest normal one",
@@ -169,7 +169,7 @@ def f32_to_floatx_unpacked(b: FloatxCodes, x: Array, ebits: int, mbits: int) -> 
         ValueError: ``ebits`` or ``mbits`` is too small; or ``x`` holds NaN, for which there is no code.
     """
     form, is_nan = format_of(ebits, mbits), np.isnan(_float32(x, "x"))
-    numbers = x if b.nan == "refused" else np.where(is_nan, np.float32(np.inf), x)
+    numbers = x if b.nan == "refused" else np.where(is_nan, np.inf, x)
     codes = encode(numbers, form, overflow="saturate", rounding=b.rounding)
     sign = codes & (1 << (form.bits - 1))
     if b.subnormals == "flushed":
@@ -178,7 +178,7 @@ def f32_to_floatx_unpacked(b: FloatxCodes, x: Array, ebits: int, mbits: int) -> 
         codes = np.where(codes == sign, 0, codes)
     if b.nan == "as-a-number":
         codes = np.where(is_nan, nan_as_a_normal_number(x, form), codes)
-    return codes.astype(np.uint8)
+    return codes
 
 
 def nan_as_a_normal_number(x: Array, form: FloatFormat) -> Array:
@@ -253,9 +253,9 @@ def choose_qparams_affine_floatx(b: FloatxRowScale, tensor: Array, ebits: int, m
 def scale_of(b: FloatxScale, amax: Array, form: FloatFormat) -> Array:
     """The scale of each magnitude, in the dtype of ``amax``."""
     wide = np.dtype(np.float32) if b.scale_arithmetic == "float32" else amax.dtype
-    top, least, magnitude = np.asarray(form.max, wide), _EPS.astype(wide), amax.astype(wide)
-    magnitude = np.maximum(magnitude, least) if b.least == "magnitude" else magnitude
-    scale = magnitude / top if b.scale_division == "divide" else magnitude * (np.ones((), wide) / top).astype(wide)
+    top, least = np.asarray(form.max, wide), np.asarray(_EPS, wide)
+    magnitude = np.maximum(amax, least) if b.least == "magnitude" else amax
+    scale = magnitude / top if b.scale_division == "divide" else magnitude * (np.ones((), wide) / top)
     scale = np.maximum(scale, least) if b.least == "scale" else scale
     return np.asarray(scale).astype(amax.dtype)
 
@@ -291,8 +291,8 @@ def quantize_affine_floatx(b: FloatxQuotients, tensor: Array, scale: Array, ebit
         msg = f"scale of shape {scale.shape} is not accepted: a tensor of shape {tensor.shape} needs one per row"
         raise RuntimeError(msg)
     wide = np.dtype(np.float32) if b.arithmetic == "float32" else np.promote_types(tensor.dtype, scale.dtype)
-    x, s = tensor.astype(wide), scale.reshape(-1, 1).astype(wide)
-    quotient = x / s if b.quotient == "divide" else x * (np.ones((), wide) / s).astype(wide)
+    x, s = tensor.astype(wide), scale.reshape(-1, 1)
+    quotient = x / s if b.quotient == "divide" else x * (np.ones((), wide) / s)
     return f32_to_floatx_unpacked(b, np.asarray(quotient).astype(np.float32), ebits, mbits)
 
 

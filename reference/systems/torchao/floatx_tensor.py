@@ -5,8 +5,8 @@ from typing import Any
 
 import numpy as np
 
+from halfeven.reference.blocks import Array
 from halfeven.reference.catalogue import AsComputed, formula
-from halfeven.reference.profile import Array
 from halfeven.reference.systems.torchao.floatx import (
     FloatxQuotients,
     FloatxScale,

@@ -8,10 +8,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from halfeven.reference.behaviour import Behaviour, choice, roundings
-from halfeven.reference.blocks import BlockSize
+from halfeven.reference.blocks import Array, BlockSize
 from halfeven.reference.catalogue import AsComputed, formula
-from halfeven.reference.profile import Array
-from halfeven.reference.rounding import ROUNDINGS, Rounding
+from halfeven.reference.rounding import ROUNDINGS
 from halfeven.reference.systems.torchao.affine import DIVISION, clamp, quotient
 from halfeven.reference.systems.torchao.granularity import per_element
 from halfeven.reference.systems.torchao.storage import check_reals, code_range, limits
@@ -24,7 +23,7 @@ class Gradients(Behaviour):
     """What implementations do differently in the gradients of fake quantization."""
 
     division: str = choice(DIVISION)
-    rounding: Rounding = roundings("the quotient")
+    rounding: str = roundings("the quotient")
     passes: str = choice({
         "grid": "passes on the gradient of inputs whose code lies on the grid",
         "all": "passes on the gradient of every input",

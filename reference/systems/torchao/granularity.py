@@ -2,9 +2,8 @@
 
 import numpy as np
 
-from halfeven.reference.blocks import BlockSize, Shape
+from halfeven.reference.blocks import Array, BlockSize, Shape
 from halfeven.reference.catalogue import Real, formula
-from halfeven.reference.profile import Array
 
 __all__ = ["get_block_size", "get_reduction_params", "parameters", "per_element", "some"]
 
@@ -53,9 +52,9 @@ def get_reduction_params(block_size: BlockSize, input_size: Shape) -> tuple[Shap
 def get_block_size(
     input_shape: Shape,
     granularity: str,
-    axis: int = 0,
+    axis: int | None = None,
     dim: int = -1,
-    group_size: int = 1,
+    group_size: int | None = None,
     block_size: BlockSize = (),
 ) -> BlockSize:
     """The block size of a granularity for a tensor of ``input_shape``.
@@ -71,23 +70,27 @@ def get_block_size(
 
     Raises:
         AssertionError: groups or blocks do not divide the shape, or the block has more entries than it.
+        TypeError: PerAxis without ``axis``, PerGroup without ``group_size``.
         ValueError: there is no such granularity.
     """
     ones = (1,) * len(input_shape)
     match granularity:
         case "PerTensor":
             return input_shape
-        case "PerAxis":
+        case "PerAxis" if axis is not None:
             return _with(input_shape, axis, 1)
         case "PerToken":
             return _with(ones, -1, input_shape[-1])
         case "PerRow":
             return _with(ones, dim, input_shape[dim])
-        case "PerGroup":
+        case "PerGroup" if group_size is not None:
             if input_shape[-1] % group_size != 0:
                 msg = f"group_size={group_size} is not accepted: it does not divide {input_shape[-1]}"
                 raise AssertionError(msg)
             return _with(ones, -1, group_size)
+        case "PerAxis" | "PerGroup":
+            msg = f"granularity={granularity!r} is not accepted without axis, or group_size: give an int"
+            raise TypeError(msg)
         case "PerBlock":
             blocks = ones[len(block_size) :] + block_size
             if len(blocks) != len(input_shape) or any(n % b for n, b in zip(input_shape, blocks, strict=True)):

@@ -9,9 +9,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from halfeven.reference.behaviour import Behaviour, choice, roundings
+from halfeven.reference.blocks import Array
 from halfeven.reference.catalogue import AsComputed, formula
-from halfeven.reference.profile import Array
-from halfeven.reference.rounding import ROUNDINGS, Rounding
+from halfeven.reference.rounding import ROUNDINGS
 from halfeven.reference.systems.torchao.storage import dtype_of, machine_integers
 
 __all__ = ["choose_qparams_and_quantize_affine_hqq", "choose_qparams_and_quantize_scale_only_hqq"]
@@ -25,7 +25,7 @@ _ROUNDED_ZERO = 4
 class Hqq(Behaviour):
     """What implementations do differently without the proximal loop."""
 
-    rounding: Rounding = roundings("codes")
+    rounding: str = roundings("codes")
     steps: str = choice({
         "reciprocal": "multiplies the reciprocal of the range by the steps of the grid",
         "divide": "divides the steps of the grid by the range",
@@ -49,7 +49,7 @@ class Hqq(Behaviour):
 class ScaleOnly(Behaviour):
     """What implementations do differently where only a scale is fitted."""
 
-    rounding: Rounding = roundings("codes")
+    rounding: str = roundings("codes")
     first: str = choice({
         "larger-end": "begins with the largest magnitude over the larger end of the grid",
         "greatest": "begins with the largest magnitude over qmax",
@@ -122,14 +122,13 @@ def choose_qparams_and_quantize_affine_hqq(
             offset = np.rint(offset)
         own_offset, own_codes = (v.astype(dtype_of(compute_dtype)) for v in (offset, codes_per_real))
         if b.parameters == "rounded":
-            offset, codes_per_real = own_offset.astype(np.float32), own_codes.astype(np.float32)
+            offset, codes_per_real = own_offset, own_codes
         q = ROUNDINGS[b.rounding](w * codes_per_real + offset)
-        q = np.minimum(np.maximum(q, np.float32(0)), greatest)
+        q = np.minimum(np.maximum(q, 0), greatest)
         scale = np.ones((), own_codes.dtype) / own_codes
         zero_point = own_offset
         if not raw_output:
-            steps = middle - own_offset.astype(np.float32)
-            zero_point = (steps * scale.astype(np.float32)).astype(own_offset.dtype)
+            zero_point = ((middle - own_offset) * scale).astype(own_offset.dtype)
     if raw_output:
         kept = (tensor.shape[0], -1) if axis == 1 else (-1, tensor.shape[-1])
         scale, zero_point = scale.reshape(kept), zero_point.reshape(kept)
@@ -181,8 +180,8 @@ def choose_qparams_and_quantize_scale_only_hqq(
     rows, columns = hp_tensor.shape
     w = hp_tensor.astype(np.float32).reshape(rows, columns // block_size[1], block_size[1])
     first, last = np.float32(qmin), np.float32(qmax)
-    least = _LEAST_SCALE if b.least == "2^-23" else np.float32(0)
-    end = {"larger-end": max(abs(qmin), abs(qmax)), "greatest": qmax, "half-steps": (qmax - qmin) / 2}[b.first]
+    least = _LEAST_SCALE if b.least == "2^-23" else 0
+    end = {"larger-end": max(-qmin, qmax), "greatest": qmax, "half-steps": (qmax - qmin) / 2}[b.first]
 
     def codes(scale: Array) -> Array:
         rounded = ROUNDINGS[b.rounding](w / scale[..., None])

@@ -5,9 +5,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from halfeven.reference.behaviour import Behaviour, choice
-from halfeven.reference.blocks import BlockSize
+from halfeven.reference.blocks import Array, BlockSize
 from halfeven.reference.catalogue import FORMULAS, AsComputed, formula
-from halfeven.reference.profile import Array
 from halfeven.reference.systems.torchao import affine, domains  # noqa: F401 - their formulas are called by id
 from halfeven.reference.systems.torchao.qparams import AS_0_11, AS_0_17, ChoosingByBlock, choose_qparams_affine
 from halfeven.reference.systems.torchao.storage import code_range

@@ -10,9 +10,9 @@ import ml_dtypes
 import numpy as np
 
 from halfeven.reference.behaviour import Behaviour, choice, roundings
+from halfeven.reference.blocks import Array
 from halfeven.reference.catalogue import AsComputed, Real, formula
 from halfeven.reference.minifloat import FLOAT_DTYPES, FLOAT_FORMATS, FloatFormat, Overflow, decode, encode
-from halfeven.reference.profile import Array
 from halfeven.reference.systems.torchao.floatx import nan_as_a_normal_number
 
 __all__ = [
@@ -211,7 +211,7 @@ _SAME = ((64, 22), (32, 11), (16, 5), (8, 2), (4, 1))
 def _ceil_log2(b: Mx, descale: Array) -> Array:
     """The least k with ``descale`` <= 2^k."""
     fraction, exponent = np.frexp(descale)
-    k = exponent.astype(np.int64) - 1
+    k = exponent - 1
     reach = np.where(k < 0, -k - 1, k)  # below one, k = -64 has the gaps of 63
     same = np.select([reach >= first for first, _ in _SAME], [units for _, units in _SAME], 0)
     same = same if b.rceil == "rounded-logarithm" else np.zeros_like(same)
@@ -239,7 +239,7 @@ def _element_codes(b: Mx, blocks: Array, scale: Array, element: _Element, *, rce
     quotients = np.ldexp(blocks.astype(np.float64), -np.where(lost, 0, power)[..., None])
     lost, form = lost[..., None], element.form
     if b.nan_block == "divided":
-        by = np.float32(np.nan if rceil else np.inf)
+        by = np.nan if rceil else np.inf
         quotients = np.where(lost, by if rceil else blocks / by, quotients).astype(np.float32)
         quotients = np.where(np.isnan(blocks), (blocks.view(np.uint32) | _QUIET).view(np.float32), quotients)
     else:
@@ -341,7 +341,7 @@ def mx_dequantize(
         msg = f"scale_e8m0 of shape {scale_e8m0.shape} is not accepted: {codes.size} elements in blocks of {block_size}"
         raise RuntimeError(msg)
     wide = dtype if b.product == "target" else np.dtype(np.float32)
-    numbers = decode(codes, _ELEMENTS[elem_dtype].form, "float32").astype(wide).reshape(-1, block_size)
+    numbers = decode(codes, _ELEMENTS[elem_dtype].form, "float32").reshape(-1, block_size)
     power = np.ldexp(1.0, scale_e8m0.astype(np.int32) - _BIAS)
     if b.smallest == "zero":
         power = np.where(scale_e8m0 == 0, 0.0, power)

@@ -9,9 +9,9 @@ import ml_dtypes
 import numpy as np
 
 from halfeven.reference.behaviour import Behaviour, choice, roundings
+from halfeven.reference.blocks import Array
 from halfeven.reference.catalogue import AsComputed, formula
 from halfeven.reference.minifloat import FLOAT_DTYPES, FLOAT_FORMATS, decode, encode
-from halfeven.reference.profile import Array
 from halfeven.reference.systems.torchao.floatx import nan_as_a_normal_number
 from halfeven.reference.systems.torchao.mx import Halves, pack_uint4, unpack_uint4
 
@@ -108,7 +108,7 @@ def per_tensor_amax_to_scale(b: OuterScale, amax: Array) -> Array:
 
 
 def _blocks(data_hp: Array, block_size: int) -> Array:
-    """Float32 blocks of 16, (n_0, the rest / 16, 16)."""
+    """Blocks of 16, (n_0, the rest / 16, 16)."""
     if data_hp.dtype not in {np.dtype(np.float32), _BFLOAT16}:
         msg = f"data_hp of dtype {data_hp.dtype} is not accepted: give float32 or bfloat16"
         raise AssertionError(msg)
@@ -119,7 +119,7 @@ def _blocks(data_hp: Array, block_size: int) -> Array:
         msg = f"data_hp of shape {data_hp.shape} is not accepted: give at least two dimensions"
         raise RuntimeError(msg)
     count = int(np.prod(data_hp.shape[1:])) // _BLOCK
-    return data_hp.astype(np.float32).reshape(data_hp.shape[0], count, _BLOCK)
+    return data_hp.reshape(data_hp.shape[0], count, _BLOCK)
 
 
 def _outer(per_tensor_scale: Array) -> Array:
@@ -167,12 +167,10 @@ def nvfp4_quantize(
     s_t = np.asarray(_ONE) if per_tensor_scale is None else _outer(per_tensor_scale)
     ratio = amax / _LARGEST_ELEMENT / s_t if b.ratio == "twice" else amax / (_LARGEST_ELEMENT * s_t)
     ratio = np.where(amax == 0, amax, ratio) if b.zeros == "kept" else ratio
-    limited = np.clip(ratio, np.float32(b.least), _LARGEST)
-    scale = encode(limited, "float8_e4m3fn", overflow="saturate", rounding=b.scale_rounding)
+    scale = encode(np.clip(ratio, b.least, _LARGEST), "float8_e4m3fn", overflow="saturate", rounding=b.scale_rounding)
     scaled = _scaled(b, x, s_t, decode(scale, "float8_e4m3fn"))
     is_nan = np.isnan(scaled)
-    limited = np.where(is_nan, np.float32(0), np.clip(scaled, -_LARGEST_ELEMENT, _LARGEST_ELEMENT))
-    codes = encode(limited, "float4_e2m1fn", overflow="saturate", rounding=b.rounding)
+    codes = encode(np.where(is_nan, 0, scaled), "float4_e2m1fn", overflow="saturate", rounding=b.rounding)
     if b.nan == "bits":
         codes = np.where(is_nan, _code_of_nan(amax, s_t)[..., None], codes).astype(np.uint8)
     return scale.view(_E4M3), pack_uint4(b, codes.reshape(data_hp.shape))
@@ -196,7 +194,7 @@ def _code_of_nan(amax: Array, s_t: Array) -> Array:
     They are those of a tensor scale of NaN; else of the block's scale, 4 for a NaN that e4m3 has held, with the sign
     bit where a quotient made it: 12; else 11, for a zero times an infinity or an infinity times zero.
     """
-    of_outer = nan_as_a_normal_number(np.atleast_1d(s_t), FLOAT_FORMATS["float4_e2m1fn"]).reshape(np.shape(s_t))
+    of_outer = nan_as_a_normal_number(np.atleast_1d(s_t), FLOAT_FORMATS["float4_e2m1fn"])
     of_block = np.where(np.isnan(amax), 4, np.where(np.isnan(amax / _LARGEST_ELEMENT / s_t), 12, 11))
     return np.where(np.isnan(s_t), of_outer, of_block)
 

@@ -7,10 +7,9 @@ import ml_dtypes
 import numpy as np
 
 from halfeven.reference.behaviour import Behaviour, choice, roundings
-from halfeven.reference.blocks import BlockSize, Shape
+from halfeven.reference.blocks import Array, BlockSize, Shape
 from halfeven.reference.catalogue import AsComputed, formula
-from halfeven.reference.profile import Array
-from halfeven.reference.rounding import ROUNDINGS, Rounding
+from halfeven.reference.rounding import ROUNDINGS
 from halfeven.reference.systems.torchao.granularity import get_reduction_params
 from halfeven.reference.systems.torchao.storage import code_range, dtype_of, is_float8, limits, machine_integers
 
@@ -50,7 +49,7 @@ class Choosing(Behaviour):
         "divide": "divides the least element by the scale for the zero point",
         "reciprocal": "multiplies the least element by the rounded reciprocal of the scale for the zero point",
     })  # fmt: skip
-    rounding: Rounding = roundings("the zero point")
+    rounding: str = roundings("the zero point")
     middle: str = choice({
         "grid": "takes the middle of the grid as the zero point of a symmetric mapping",
         "zero": "takes 0 as the zero point of a symmetric mapping",
@@ -255,7 +254,6 @@ def choose_qparams_affine(
     if keepdim and b.keepdim == "absent":
         msg = "keepdim=True is not accepted: give False, or nothing"
         raise TypeError(msg)
-    code_range(target_dtype, quant_min, quant_max)
     if b.float8 == "symmetric" and is_float8(target_dtype) and mapping_type != "SYMMETRIC":
         msg = f"mapping_type={mapping_type!r} is not accepted with {target_dtype}: give 'SYMMETRIC'"
         raise AssertionError(msg)
@@ -284,9 +282,9 @@ def _entries(shape: Shape, block_size: BlockSize, size: int) -> Shape:
         raise ZeroDivisionError(msg)
     kept = tuple(n // b for n, b in zip(shape, block_size, strict=True))
     rest = int(np.prod([k for k in kept if k != -1], dtype=int))
-    if kept.count(-1) == 1 and rest > 0 and size % rest == 0:
+    if kept.count(-1) == 1 and rest > 0:
         kept = tuple(size // rest if k == -1 else k for k in kept)
-    if min(kept, default=0) < 0 or np.prod(kept, dtype=int) != size:
+    if any(k < 0 for k in kept) or np.prod(kept, dtype=int) != size:
         msg = f"block_size={block_size} is not accepted with keepdim=True: shape {shape} has {size} blocks"
         raise RuntimeError(msg)
     return kept

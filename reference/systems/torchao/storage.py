@@ -6,7 +6,7 @@ import ml_dtypes
 import numpy as np
 import numpy.typing as npt
 
-from halfeven.reference.profile import Array
+from halfeven.reference.blocks import Array
 
 __all__ = [
     "check_codes",
@@ -104,8 +104,8 @@ def machine_integers(values: Array, dtype: npt.DTypeLike) -> Array:
     """
     to = dtype_of(dtype)
     least = -float(2 ** (63 if to.itemsize == 8 else 31))  # noqa: PLR2004 - bytes
-    whole = np.trunc(values.astype(np.float64))
-    return np.where((whole >= least) & (whole < -least), whole, least).astype(np.int64).astype(to)
+    wide = values.astype(np.float64)
+    return np.where((wide >= least) & (wide < -least), wide, least).astype(np.int64).astype(to)
 
 
 def _name(dtype: npt.DTypeLike) -> str:

@@ -26,7 +26,7 @@ class Unclaimed:
 
 BACKEND = Backend("mine", "onnx", {"quantize": quantize})
 FITTING = [
-    n for n, p in PROFILES.items() if (p.parameters, p.codes) == (("scale", "zero_point"), "integer") and p.numpy
+    n for n, p in PROFILES.items() if (p.parameters, p.codes) == (("scale", "zero_point"), "integer") and p.operations
 ]
 
 

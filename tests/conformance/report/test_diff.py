@@ -1,9 +1,9 @@
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 
 from halfeven.conformance.report.diff import diff, to_markdown
-from halfeven.conformance.report.model import CONFORMING, OUTCOMES, Report
+from halfeven.conformance.report.model import CONFORMING, OutcomeName, Report
 
 PARTING = ("explained", "differs", "crashed")
 
@@ -23,8 +23,8 @@ def test_a_report_against_itself(mixed: Report) -> None:
     assert "**No regression.** 8 checks ran in both. Changed: nothing." in to_markdown(found)
 
 
-@pytest.mark.parametrize("after", OUTCOMES)
-@pytest.mark.parametrize("before", OUTCOMES)
+@pytest.mark.parametrize("after", get_args(OutcomeName))
+@pytest.mark.parametrize("before", get_args(OutcomeName))
 def test_every_transition(result: Any, report: Any, before: Any, after: Any) -> None:
     anchor = result("anchor", check="anchor")
     found = diff(report(anchor, result("a", before)), report(anchor, result("a", after)))

@@ -1,26 +1,23 @@
 """The worked examples of ONNX's QuantizeLinear and DequantizeLinear, replayed."""
 
-from collections.abc import Iterator
 from typing import Any
 
 import ml_dtypes
 import numpy as np
-import numpy.typing as npt
 
-from halfeven.conformance.requirement import Arguments, calls
+from halfeven.conformance.requirement import Calls, documented
+from halfeven.reference.blocks import Array
 
 __all__: list[str] = []
-
-
-Array = npt.NDArray[Any]
 
 
 def _a(values: Any, dtype: str) -> Array:
     return np.asarray(values, np.float64).astype(getattr(ml_dtypes, dtype, dtype))
 
 
-@calls("onnx/QuantizeLinear", "examples")
-def _() -> Iterator[Arguments]:
+@documented("onnx/QuantizeLinear", "QuantizeLinear, opset 25: examples")
+def examples() -> Calls:
+    """The worked examples come out as printed."""
     two = _a(2, "float32")
     x = _a([0, 2, 3, 1000, -254, -1000], "float32")
     yield {"x": x, "y_scale": two, "y_zero_point": _a(128, "uint8"), "opset": 13}
@@ -42,8 +39,9 @@ def _() -> Iterator[Arguments]:
     yield {"x": x, "y_scale": s, "y_zero_point": z, "axis": 1, "block_size": 2, "opset": 21}
 
 
-@calls("onnx/DequantizeLinear", "examples")
-def _() -> Iterator[Arguments]:
+@documented("onnx/DequantizeLinear", "DequantizeLinear, opset 25: examples", aspect="examples")
+def dequantized_examples() -> Calls:
+    """The worked examples come out as printed."""
     two = _a(2, "float32")
     yield {"x": _a([0, 3, 128, 255], "uint8"), "x_scale": two, "x_zero_point": _a(128, "uint8"), "opset": 13}
     for dtype in ("float32", "float16"):

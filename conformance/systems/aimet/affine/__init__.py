@@ -1,1 +1,0 @@
-"""AIMET's quantize, dequantize and quantize_dequantize: requirements, calls, answers."""

@@ -1,1 +1,0 @@
-"""AIMET's calibration by the least and the greatest value: requirements, calls, answers."""

@@ -1,1 +1,0 @@
-"""AIMET's gradients of the affine functions and of a range: requirements, calls, answers."""

@@ -1,1 +1,0 @@
-"""brevitas: ``IntQuant`` and its gradients: requirements, their calls, and the library's answers."""

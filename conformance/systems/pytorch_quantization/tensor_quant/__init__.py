@@ -1,1 +1,0 @@
-"""pytorch-quantization's integer quantizers: what is required, the calls that decide it, and the library's answers."""

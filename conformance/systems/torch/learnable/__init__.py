@@ -1,1 +1,0 @@
-"""torch: learnable fake quantization: requirements, their calls, and the library's answers."""

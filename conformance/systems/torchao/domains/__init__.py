@@ -1,1 +1,0 @@
-"""torchao: quantize and dequantize with a zero point in reals or none."""

@@ -1,1 +1,0 @@
-"""torchao: fake quantization and its mask."""

@@ -1,1 +1,0 @@
-"""torchao: float8 with a scale per block, the primitives."""

@@ -1,1 +1,0 @@
-"""torchao: MX blocks, small floats that share a power of two, and the layout of their codes."""
