@@ -140,7 +140,7 @@ def _status(request: Request, ending: Ending) -> int:
     died = ending.value is None
     report = folder.recover(request.out) if died else codec.read_json(request.out / folder.REPORT)
     print(terminal.to_text(report, shutil.get_terminal_size().columns, str(request.out)), flush=True)
-    ran = {f"{r.backend}::{r.id}" for r in report.results}
+    ran = {name for r in report.results for name in (r.id, f"{r.backend}::{r.id}")}
     if unknown := sorted(item for item in request.items if not {item, canonical_item(item)} & ran):
         return _unknown(
             f"--item={unknown[0]!r} is not accepted: no item of this run has that name, or it did not finish"

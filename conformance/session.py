@@ -92,7 +92,7 @@ class Session:
         planned = list(self._plan())
         self._check_resumed({name.split("::")[0] for name, *_ in planned})
         for name, item, reason in planned:
-            chosen = not wanted or name in wanted
+            chosen = not wanted or name in wanted or name.partition("::")[2] in wanted  # the id, of any backend
             if chosen and name not in self.done:
                 items.append(PlannedItem.from_parent(session, name=name, nodeid=name, planned=item, reason=reason))
 

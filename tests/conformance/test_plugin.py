@@ -205,6 +205,14 @@ def test_an_interrupted_run_keeps_what_it_finished_and_is_taken_up_again(folder:
     assert other.returncode == 2
 
 
+def test_an_item_is_named_by_its_id_with_or_without_the_backend(folder: Path) -> None:
+    id_ = "onnx/quantize/nearest-code/int8/float32/per-tensor"
+    for item in (id_, f"Good::{id_}"):
+        ran = halfeven(folder, "run", "npu:Good", "--item", item, "-n", "0", "--out", "out")
+        assert ran.returncode == 0, ran.stdout + ran.stderr
+        assert [r.id for r in codec.read_json(folder / "out/report.json").results] == [id_]
+
+
 def test_an_item_that_is_none_is_named(folder: Path) -> None:
     for workers in "02":
         ran = halfeven(folder, "run", "npu:Good", "--item", "nope", "-n", workers, "--out", "out")

@@ -1,7 +1,7 @@
 """compressed-tensors: ``quantize``, ``dequantize``, ``fake_quantize`` of its forward pass, with integer codes.
 
 The strategy follows the granularity: ``tensor`` or ``channel`` where parameters broadcast, ``group`` along the last
-dimension, ``block`` of a matrix.
+dimension, ``block`` of a matrix. The formulas take parameters that broadcast, and so do not say the last two.
 """
 
 from functools import partial

@@ -49,7 +49,7 @@ TORCH_FAKE_QUANTIZE_2_13 = replace(
     TORCH_FAKE_QUANTIZE,
     name="torch.fake_quantize@2.13",
     title="(clamp(round(x * (1 / s)) + zero_point, qmin, qmax) - zero_point) * s, and the code of NaN is qmin",
-    source="torch 2.13.0, fake_quantize_per_tensor_affine measured on the CPU",
+    source="torch 2.13.0, fake_quantize_per_tensor_affine measured on the CPU in float32",
     model=_MODEL.at(_PER_TENSOR_2_13),
 )
 
@@ -57,7 +57,7 @@ TORCH_FAKE_QUANTIZE_PER_CHANNEL_2_13 = replace(
     TORCH_FAKE_QUANTIZE,
     name="torch.fake_quantize@2.13-per-channel",
     title="(clamp(int64(round(x * (1 / s)) + zero_point), qmin, qmax) - zero_point) * s",
-    source="torch 2.13.0, fake_quantize_per_channel_affine measured on the CPU",
+    source="torch 2.13.0, fake_quantize_per_channel_affine measured on the CPU in float32",
     model=_MODEL.at(_PER_CHANNEL_2_13),
 )
 
