@@ -14,7 +14,7 @@ import numpy as np
 from halfeven.reference.behaviour import Behaviour, choice
 from halfeven.reference.blocks import Array, BlockSize, per_element
 from halfeven.reference.grid import Grid
-from halfeven.reference.rounding import ROUNDINGS, cast_once
+from halfeven.reference.rounding import ROUNDINGS, cast_once, fused_multiply_add
 
 DType = np.dtype[Any]
 
@@ -311,26 +311,7 @@ def _quotient(model: EvaluationModel, x: Array, s: Array, z: Array) -> Array:
     if model.zero_point == "after-rounding" or model.sign == "none":
         return v
     total: Array = v + z
-    return total if model.zero_point == "before-rounding" or factor is None else _fused_multiply_add(x, factor, z)
-
-
-def _fused_multiply_add(x: Array, y: Array, z: Array) -> Array:
-    """X * y + z rounded once; exact for operands of at most 26 significant bits, so not for float64."""
-    if x.dtype == np.float64:
-        msg = "zero_point='fused' is not accepted for float64: no wider type holds the product"
-        raise ValueError(msg)
-    product = x.astype(np.float64) * y.astype(np.float64)
-    addend = np.broadcast_to(z.astype(np.float64), product.shape)
-    total = product + addend
-    # Two-sum gives the error of the addition; forcing the last bit odd where there is one (round to odd)
-    # makes the second rounding, to x's dtype, the only one that shows.
-    back = total - product
-    error = (product - (total - back)) + (addend - back)
-    bits = total.view(np.int64)
-    inexact = np.isfinite(total) & (error != 0) & (bits & 1 == 0)
-    away = (error > 0) == (total > 0)
-    odd = np.where(inexact, bits + np.where(away, 1, -1), bits)
-    return odd.view(np.float64).astype(x.dtype)
+    return total if model.zero_point == "before-rounding" or factor is None else fused_multiply_add(x, factor, z)
 
 
 def _integer_sum(r: Array, z: Array, add: bool, dtype: DType) -> Array:

@@ -19,6 +19,7 @@ __all__ = [
     "cast_once",
     "ceil",
     "floor",
+    "fused_multiply_add",
     "half_away",
     "half_down",
     "half_even",
@@ -122,3 +123,26 @@ ROUNDINGS: dict[str, Callable[[Array], Array]] = {
     "floor": floor,
     "ceil": ceil,
 }
+
+
+def fused_multiply_add(x: Array, y: Array, z: Array) -> Array:
+    """``x * y + z`` rounded once, to the dtype of ``x``; operands have at most 26 significant bits.
+
+    Raises:
+        ValueError: ``x`` is float64, whose products no wider type holds.
+    """
+    if x.dtype == np.float64:
+        msg = "zero_point='fused' is not accepted for float64: no wider type holds the product"
+        raise ValueError(msg)
+    product = x.astype(np.float64) * y.astype(np.float64)
+    addend = np.broadcast_to(z.astype(np.float64), product.shape)
+    total = product + addend
+    # Two-sum gives the error of the addition; forcing the last bit odd where there is one (round to odd)
+    # makes the second rounding, to x's dtype, the only one that shows.
+    back = total - product
+    error = (product - (total - back)) + (addend - back)
+    bits = total.view(np.int64)
+    inexact = np.isfinite(total) & (error != 0) & (bits & 1 == 0)
+    away = (error > 0) == (total > 0)
+    odd = np.where(inexact, bits + np.where(away, 1, -1), bits)
+    return odd.view(np.float64).astype(x.dtype)

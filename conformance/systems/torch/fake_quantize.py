@@ -9,7 +9,7 @@ import numpy as np
 from halfeven.conformance.requirement import Arguments, Calls, documented, measured, on, says, silent
 from halfeven.reference.blocks import Array
 
-__all__ = ["ANSWERS"]
+__all__ = ["ANSWERS", "f32", "grid_of", "halves", "near", "signs"]
 
 on(
     "torch.fake_quantize",
@@ -46,34 +46,38 @@ _ROUNDED_CODES = ((2.0**24, 2**24), (2.0**24 + 2, 2**24 + 3), (2.0**24 + 4, 2**2
 _SPECIALS = (_INF, -_INF, _NAN, 3e38, -3e38, 1e10, -1e10, 1e20, 0.0, -0.0, 1e-45)
 
 
-def _f(values: Any) -> Array:
+def f32(values: Any) -> Array:
+    """The values in float32."""
     return np.asarray(values, np.float32)
 
 
-def _near(codes: Any, scale: float) -> Array:
+def near(codes: Any, scale: float) -> Array:
+    """The floats nearest to ``codes`` times the scale, and their neighbours."""
     middle = (np.asarray(codes) * np.float64(np.float32(scale))).astype(np.float32)
-    return np.concatenate([middle, np.nextafter(middle, _f(_INF)), np.nextafter(middle, _f(-_INF))])
+    return np.concatenate([middle, np.nextafter(middle, f32(_INF)), np.nextafter(middle, f32(-_INF))])
 
 
-def _edges(zero: float, low: int = -128, high: int = 127) -> Array:
+def halves(zero: float, low: int = -128, high: int = 127) -> Array:
+    """Half-way points around zero and both ends of the grid, less the zero point that it holds."""
     z = np.rint(np.clip(zero, low, high))
     return np.concatenate([np.arange(-3, 3) + 0.5, low - z + np.arange(-2, 2) + 0.5, high - z + np.arange(-2, 2) + 0.5])
 
 
-def _grid(low: int, high: int) -> dict[str, int]:
+def grid_of(low: int, high: int) -> dict[str, int]:
+    """The ends of a grid, as both functions name them."""
     return {"quant_min": low, "quant_max": high}
 
 
-def _signs(n: int) -> Array:
+def signs(n: int) -> Array:
     """Gradients that are no powers of two."""
-    return _f([(0.3, -1.7, 1.1)[i % 3] for i in range(n)])
+    return f32([(0.3, -1.7, 1.1)[i % 3] for i in range(n)])
 
 
 def _asked(formula: str, x: Array, scale: float, zero: int, grid: dict[str, int]) -> Arguments:
     """A call with one scale, or with two along axis 0, for whichever of the two the formula is."""
     if formula == _TENSOR:
         return {"input": x, "scale": float(np.float32(scale)), "zero_point": zero} | grid
-    parameters = {"scale": _f([scale, 0.5]), "zero_point": np.array([zero, 0], np.int32)}
+    parameters = {"scale": f32([scale, 0.5]), "zero_point": np.array([zero, 0], np.int32)}
     return {"input": np.stack([x, x]), "axis": 0} | parameters | grid
 
 
@@ -83,41 +87,41 @@ def nearest(formula: str) -> Calls:
     result is that code's real."""
     for low, high, zero in ((-128, 127, 0), (-128, 127, 5), (0, 255, 128), (-8, 7, -7), (0, 1, 0)):
         for scale in (1.0, 0.1, 0.3, 0.75, 1.0000001):
-            x = _near(np.arange(low - zero - 2, high - zero + 3) + 0.5, scale)
-            yield _asked(formula, x, scale, zero, _grid(low, high))
+            x = near(np.arange(low - zero - 2, high - zero + 3) + 0.5, scale)
+            yield _asked(formula, x, scale, zero, grid_of(low, high))
 
 
 @documented((_TENSOR, _CHANNEL), _EQUATION)
 def saturation(formula: str) -> Calls:
     """The code is limited to the grid, after the zero point: infinities and inputs however large too."""
-    x = _f((_INF, -_INF, 3e38, -3e38, 1e10, -1e10, 3e9, -3e9, 1e20, -1e20, 300, -300))
+    x = f32((_INF, -_INF, 3e38, -3e38, 1e10, -1e10, 3e9, -3e9, 1e20, -1e20, 300, -300))
     for zero in (0, 3, -3):
-        yield _asked(formula, x, 0.5, zero, _grid(-8, 7))
+        yield _asked(formula, x, 0.5, zero, grid_of(-8, 7))
 
 
 @documented((_TENSOR, _CHANNEL), _EQUATION)
 def zero_point(formula: str) -> Calls:
     """A zero point however large is added and subtracted."""
-    x = _f([0.5, 1.5, 2.5, -0.5, 0.0, -0.0, 0.05, 0.15, 7.4, -8.6])
+    x = f32([0.5, 1.5, 2.5, -0.5, 0.0, -0.0, 0.05, 0.15, 7.4, -8.6])
     for zero in (2**24 + 1, -(2**24) - 3):
         for scale in (1.0, 0.1, 0.3):
-            yield _asked(formula, x, scale, zero, _grid(-(2**25), 2**25))
+            yield _asked(formula, x, scale, zero, grid_of(-(2**25), 2**25))
 
 
 @silent((_TENSOR, _CHANNEL), f"{_EQUATION}, which says nothing of NaN")
 def nan(formula: str) -> Calls:
     """What NaN becomes; the document does not say."""
     for values in ([_NAN], [1, _NAN, -1], [_NAN, 2] * 40):
-        yield _asked(formula, _f(values), 0.5, 2, _grid(-8, 7))
+        yield _asked(formula, f32(values), 0.5, 2, grid_of(-8, 7))
 
 
 @documented("torch/fake_quantize_per_channel_affine", "torch.fake_quantize_per_channel_affine: argument axis")
 def channels() -> Calls:
     """Each index along the axis has its scale and its zero point."""
-    x = _f(np.arange(24) * 0.7 - 8).reshape(2, 3, 4)
+    x = f32(np.arange(24) * 0.7 - 8).reshape(2, 3, 4)
     for axis, n in enumerate(x.shape):
-        parameters = {"scale": _f(np.arange(1, n + 1) * 0.3), "zero_point": np.arange(n, dtype=np.int32)}
-        yield {"input": x, "axis": axis} | parameters | _grid(-8, 7)
+        parameters = {"scale": f32(np.arange(1, n + 1) * 0.3), "zero_point": np.arange(n, dtype=np.int32)}
+        yield {"input": x, "axis": axis} | parameters | grid_of(-8, 7)
 
 
 @measured("torch/fake_quantize_per_tensor_affine.backward", "torch 2.13.0, gradient of fake_quantize_per_tensor_affine")
@@ -126,32 +130,34 @@ def edges() -> Calls:
     for dtype in (np.float32, np.float16, ml_dtypes.bfloat16):
         for low, high, zero in ((-128, 127, 0), (-128, 127, 5), (0, 255, 128), (-8, 7, -7), (0, 1, 0), (0, 0, 0)):
             for scale in (0.1, 0.3):
-                x = _near(_edges(zero, low, high), scale).astype(dtype)
-                more = {"grad": _signs(x.size).astype(dtype)} | _grid(low, high)
+                x = near(halves(zero, low, high), scale).astype(dtype)
+                more = {"grad": signs(x.size).astype(dtype)} | grid_of(low, high)
                 yield {"x": x, "scale": float(np.float32(scale)), "zero_point": zero} | more
     for v, high in _ROUNDED_CODES:
-        beyond = {"x": _f([v]), "scale": 1.0, "zero_point": 1, "grad": _f([1])}
-        yield beyond | _grid(-(2**24), high)
-    below = {"x": _f([-(2.0**24) - 4, -(2.0**24) - 6]), "scale": 1.0, "zero_point": 0, "grad": _f([1, 1])}
-    yield below | _grid(-(2**24) - 3, 0)
+        beyond = {"x": f32([v]), "scale": 1.0, "zero_point": 1, "grad": f32([1])}
+        yield beyond | grid_of(-(2**24), high)
+    below = {"x": f32([-(2.0**24) - 4, -(2.0**24) - 6]), "scale": 1.0, "zero_point": 0, "grad": f32([1, 1])}
+    yield below | grid_of(-(2**24) - 3, 0)
 
 
 @measured("torch/fake_quantize_per_tensor_affine.backward", "torch 2.13.0, gradient of fake_quantize_per_tensor_affine")
 def specials() -> Calls:
     """Infinities and NaN lie outside; the gradient is multiplied by 1 or 0, so that an infinite one becomes NaN
     outside."""
-    x = _f(_SPECIALS)
+    x = f32(_SPECIALS)
     for scale in (0.5, 0.0, _INF, 1e-45):
-        yield {"x": x, "scale": scale, "zero_point": 1, "grad": _signs(x.size)} | _grid(-128, 127)
-    yield {"x": _f([1, 1, 100, 100]), "scale": 0.5, "zero_point": 0, "grad": _f([_INF, _NAN, _INF, 1])} | _grid(-8, 7)
-    yield {"x": _f([]), "scale": 0.5, "zero_point": 0, "grad": _f([])} | _grid(-8, 7)
+        yield {"x": x, "scale": scale, "zero_point": 1, "grad": signs(x.size)} | grid_of(-128, 127)
+    yield {"x": f32([1, 1, 100, 100]), "scale": 0.5, "zero_point": 0, "grad": f32([_INF, _NAN, _INF, 1])} | grid_of(
+        -8, 7
+    )
+    yield {"x": f32([]), "scale": 0.5, "zero_point": 0, "grad": f32([])} | grid_of(-8, 7)
 
 
 @measured("torch/fake_quantize_per_tensor_affine.backward", "torch 2.13.0, fake_quantize_per_tensor_affine")
 def refusals() -> Calls:
     """A zero point outside the grid is refused."""
     for zero in (8, -9, 300):
-        yield {"x": _f([1]), "scale": 0.5, "zero_point": zero, "grad": _f([1])} | _grid(-8, 7)
+        yield {"x": f32([1]), "scale": 0.5, "zero_point": zero, "grad": f32([1])} | grid_of(-8, 7)
 
 
 @measured(
@@ -164,16 +170,16 @@ def gradient_edges() -> Calls:
     zeros = (0, 5, -7, 127, -128)
     for dtype in (np.float32, np.float16, ml_dtypes.bfloat16):
         for scale in (0.1, 0.3):
-            x = np.stack([_near(_edges(z), scale) for z in zeros]).astype(dtype)
-            grad = _signs(x.size).reshape(x.shape).astype(dtype)
-            more = {"scale": _f([scale] * len(zeros)), "zero_point": np.array(zeros, np.int32)} | _grid(-128, 127)
+            x = np.stack([near(halves(z), scale) for z in zeros]).astype(dtype)
+            grad = signs(x.size).reshape(x.shape).astype(dtype)
+            more = {"scale": f32([scale] * len(zeros)), "zero_point": np.array(zeros, np.int32)} | grid_of(-128, 127)
             yield {"x": x, "axis": 0, "grad": grad} | more
             yield {"x": x.T.copy(), "axis": 1, "grad": grad.T.copy()} | more
     for v, high in _ROUNDED_CODES:
-        beyond = {"x": _f([v]), "scale": _f([1]), "zero_point": np.array([1], np.int32), "grad": _f([1])}
-        yield beyond | {"axis": 0} | _grid(-(2**24), high)
-    below = {"x": _f([[-(2.0**24) - 4, -(2.0**24) - 6]]), "scale": _f([1]), "grad": _f([[1, 1]])}
-    yield below | {"zero_point": np.array([0], np.int32), "axis": 0} | _grid(-(2**24) - 3, 0)
+        beyond = {"x": f32([v]), "scale": f32([1]), "zero_point": np.array([1], np.int32), "grad": f32([1])}
+        yield beyond | {"axis": 0} | grid_of(-(2**24), high)
+    below = {"x": f32([[-(2.0**24) - 4, -(2.0**24) - 6]]), "scale": f32([1]), "grad": f32([[1, 1]])}
+    yield below | {"zero_point": np.array([0], np.int32), "axis": 0} | grid_of(-(2**24) - 3, 0)
 
 
 @measured(
@@ -183,10 +189,10 @@ def gradient_edges() -> Calls:
 )
 def gradient_specials() -> Calls:
     """Infinities and NaN lie outside; a negative gradient becomes -0 there."""
-    x = np.tile(_f(_SPECIALS), (3, 1))
-    grad = _signs(x.size).reshape(x.shape)
+    x = np.tile(f32(_SPECIALS), (3, 1))
+    grad = signs(x.size).reshape(x.shape)
     z = np.array([0, 1, -1], np.int32)
-    yield {"x": x, "scale": _f([0.5, 0, _INF]), "zero_point": z, "axis": 0, "grad": grad} | _grid(-128, 127)
+    yield {"x": x, "scale": f32([0.5, 0, _INF]), "zero_point": z, "axis": 0, "grad": grad} | grid_of(-128, 127)
 
 
 @measured(
@@ -197,7 +203,7 @@ def gradient_specials() -> Calls:
 def gradient_refusals() -> Calls:
     """A zero point outside the grid, and parameters that are not as many as the channels, are refused."""
     x = np.ones((2, 3), np.float32)
-    good = {"x": x, "scale": _f([1, 1]), "zero_point": np.zeros(2, np.int32), "axis": 0, "grad": x} | _grid(-8, 7)
+    good = {"x": x, "scale": f32([1, 1]), "zero_point": np.zeros(2, np.int32), "axis": 0, "grad": x} | grid_of(-8, 7)
     changes: list[dict[str, Any]] = [{"axis": axis} for axis in (1, -1, -3)]
     changes += [{"zero_point": np.array([0, 8], np.int32)}]
     for change in changes:

@@ -7,6 +7,7 @@ import ml_dtypes
 import numpy as np
 
 from halfeven.conformance.requirement import Arguments, Calls, measured, silent
+from halfeven.conformance.systems.torch.fake_quantize import f32, grid_of, halves, near, signs
 from halfeven.reference.blocks import Array
 
 __all__ = ["ANSWERS"]
@@ -22,29 +23,6 @@ _BY_THE_ZERO_POINT = (65281 * 2.0**40, 1 / (257 * 2.0**-10))
 _SCALES = (0.0, -0.5, _NAN, _INF, 1e-45, 1e38)
 
 
-def _f(values: Any) -> Array:
-    return np.asarray(values, np.float32)
-
-
-def _near(codes: Any, scale: float) -> Array:
-    middle = (np.asarray(codes) * np.float64(np.float32(scale))).astype(np.float32)
-    return np.concatenate([middle, np.nextafter(middle, _f(_INF)), np.nextafter(middle, _f(-_INF))])
-
-
-def _edges(zero: float, low: int = -128, high: int = 127) -> Array:
-    z = np.rint(np.clip(zero, low, high))
-    return np.concatenate([np.arange(-3, 3) + 0.5, low - z + np.arange(-2, 2) + 0.5, high - z + np.arange(-2, 2) + 0.5])
-
-
-def _grid(low: int, high: int) -> dict[str, int]:
-    return {"quant_min": low, "quant_max": high}
-
-
-def _signs(n: int) -> Array:
-    """Gradients that are no powers of two."""
-    return _f([(0.3, -1.7, 1.1)[i % 3] for i in range(n)])
-
-
 @measured(
     "torch/_fake_quantize_learnable_per_tensor_affine",
     "torch 2.13.0, _fake_quantize_learnable_per_tensor_affine",
@@ -55,20 +33,20 @@ def tensor_values() -> Calls:
     the scale is rounded, then the zero point is added and the sum limited."""
     for zero in _ZEROS:
         for scale in (0.1, 0.3, 0.5):
-            x = _near(_edges(zero), scale)
-            yield {"x": x, "scale": _f([scale]), "zero_point": _f([zero])} | _grid(-128, 127)
+            x = near(halves(zero), scale)
+            yield {"x": x, "scale": f32([scale]), "zero_point": f32([zero])} | grid_of(-128, 127)
     for low, high in ((0, 255), (-8, 7), (0, 1), (-1, 0), (0, 15)):
-        yield {"x": _near(_edges(1, low, high), 0.3), "scale": _f([0.3]), "zero_point": _f([1])} | _grid(low, high)
-    yield {"x": _f(0.7), "scale": _f([0.1]), "zero_point": _f([0])} | _grid(-8, 7)
+        yield {"x": near(halves(1, low, high), 0.3), "scale": f32([0.3]), "zero_point": f32([1])} | grid_of(low, high)
+    yield {"x": f32(0.7), "scale": f32([0.1]), "zero_point": f32([0])} | grid_of(-8, 7)
     for low, high, zero in ((5, 7, 6.0), (-7, -5, -6.0), (3, 3, 0.0)):  # grids without zero, and of one code
-        yield {"x": _f([1]), "scale": _f([0.1]), "zero_point": _f([zero])} | _grid(low, high)
+        yield {"x": f32([1]), "scale": f32([0.1]), "zero_point": f32([zero])} | grid_of(low, high)
 
 
 def _others() -> Iterator[tuple[Array, float, float]]:
     """Ties of the quotient, and of float64 what float32 would round to one."""
     for dtype in (np.float16, ml_dtypes.bfloat16, np.float64):
         for zero, scale in ((0.0, 0.1), (1.0, 0.3), (-7.0, 0.5)):
-            codes = _edges(zero) * np.float64(np.float32(scale))
+            codes = halves(zero) * np.float64(np.float32(scale))
             yield np.append(codes * (1 + 2.0**-40), [*codes, 1e5, -1e5, _INF, _NAN]).astype(dtype), zero, scale
 
 
@@ -79,7 +57,7 @@ def dtypes() -> Calls:
     """float16 and bfloat16 are computed with in float32; of float64 the quotient is in float64, the rest in float32;
     the result has the input's dtype."""
     for x, zero, scale in _others():
-        yield {"x": x, "scale": _f([scale]), "zero_point": _f([zero])} | _grid(-128, 127)
+        yield {"x": x, "scale": f32([scale]), "zero_point": f32([zero])} | grid_of(-128, 127)
 
 
 @measured(
@@ -90,8 +68,8 @@ def dtypes() -> Calls:
 def channel_dtypes() -> Calls:
     """float16 and bfloat16 are computed with in float32, float64 in itself; the result has the input's dtype."""
     for x, zero, scale in _others():
-        more = {"scale": _f([scale]), "zero_point": _f([zero]), "axis": 0}
-        yield {"x": x[None], **more} | _grid(-128, 127)
+        more = {"scale": f32([scale]), "zero_point": f32([zero]), "axis": 0}
+        yield {"x": x[None], **more} | grid_of(-128, 127)
 
 
 @measured(
@@ -100,11 +78,11 @@ def channel_dtypes() -> Calls:
 def specials() -> Calls:
     """Infinities saturate on their side, and NaN takes the lowest code."""
     for zero in (0.0, 1.0, -1.0):
-        yield {"x": _f(_SPECIALS), "scale": _f([0.5]), "zero_point": _f([zero])} | _grid(-128, 127)
+        yield {"x": f32(_SPECIALS), "scale": f32([0.5]), "zero_point": f32([zero])} | grid_of(-128, 127)
     for scale in _SCALES:
-        yield {"x": _f([1, 0, -3, 1e38]), "scale": _f([scale]), "zero_point": _f([1])} | _grid(-128, 127)
+        yield {"x": f32([1, 0, -3, 1e38]), "scale": f32([scale]), "zero_point": f32([1])} | grid_of(-128, 127)
     for zero in (_INF, -_INF):
-        yield {"x": _f([1, 1000]), "scale": _f([0.5]), "zero_point": _f([zero])} | _grid(-128, 127)
+        yield {"x": f32([1, 1000]), "scale": f32([0.5]), "zero_point": f32([zero])} | grid_of(-128, 127)
 
 
 @measured(
@@ -114,10 +92,10 @@ def refusals() -> Calls:
     """Ends of the grid that are no integers, a lowest code above the highest, a zero point of NaN and an input of
     integers are refused."""
     for low, high, zero in ((5, 1, 0.0), (-8, 7, _NAN)):
-        yield {"x": _f([1]), "scale": _f([0.1]), "zero_point": _f([zero])} | _grid(low, high)
+        yield {"x": f32([1]), "scale": f32([0.1]), "zero_point": f32([zero])} | grid_of(low, high)
     for ends in ({"quant_min": 0.5, "quant_max": 7}, {"quant_min": 0, "quant_max": 7.0}):
-        yield {"x": _f([1]), "scale": _f([0.1]), "zero_point": _f([0])} | ends
-    yield {"x": np.ones(1, np.int32), "scale": _f([0.1]), "zero_point": _f([0])} | _grid(0, 7)
+        yield {"x": f32([1]), "scale": f32([0.1]), "zero_point": f32([0])} | ends
+    yield {"x": np.ones(1, np.int32), "scale": f32([0.1]), "zero_point": f32([0])} | grid_of(0, 7)
 
 
 @measured(
@@ -128,18 +106,18 @@ def refusals() -> Calls:
 def channel_values() -> Calls:
     """Every index along axis has its own scale and zero point, rounded and limited as per tensor."""
     for scale in (0.1, 0.3, 0.5):
-        x = np.stack([_near(_edges(zero), scale) for zero in _ZEROS])
-        more = {"scale": _f([scale] * len(_ZEROS)), "zero_point": _f(_ZEROS)} | _grid(-128, 127)
+        x = np.stack([near(halves(zero), scale) for zero in _ZEROS])
+        more = {"scale": f32([scale] * len(_ZEROS)), "zero_point": f32(_ZEROS)} | grid_of(-128, 127)
         yield {"x": x, "axis": 0} | more
         yield {"x": x.T.copy(), "axis": 1} | more
-    x = _f(np.arange(24).reshape(2, 3, 4) * 0.3 - 3)
+    x = f32(np.arange(24).reshape(2, 3, 4) * 0.3 - 3)
     for axis in (0, 1, 2):
         n = x.shape[axis]
-        s, z = _f(np.arange(1, n + 1) * 0.1), _f(np.arange(n))
-        yield {"x": x, "scale": s, "zero_point": z, "axis": axis} | _grid(-8, 7)
-    yield {"x": _f([1, 2]), "scale": _f([0.5, 0.3]), "zero_point": _f([0, 1]), "axis": 0} | _grid(0, 3)
+        s, z = f32(np.arange(1, n + 1) * 0.1), f32(np.arange(n))
+        yield {"x": x, "scale": s, "zero_point": z, "axis": axis} | grid_of(-8, 7)
+    yield {"x": f32([1, 2]), "scale": f32([0.5, 0.3]), "zero_point": f32([0, 1]), "axis": 0} | grid_of(0, 3)
     for low, high in ((5, 7), (0, 0), (3, 3)):  # the last two of one code
-        yield {"x": _f([1, 2]), "scale": _f([0.5, 0.3]), "zero_point": _f([0, 1]), "axis": 0} | _grid(low, high)
+        yield {"x": f32([1, 2]), "scale": f32([0.5, 0.3]), "zero_point": f32([0, 1]), "axis": 0} | grid_of(low, high)
 
 
 @measured(
@@ -149,18 +127,18 @@ def channel_values() -> Calls:
 )
 def channel_specials() -> Calls:
     """Codes that an int64 does not hold, infinities and NaN take the lowest code."""
-    x = np.tile(_f(_SPECIALS), (3, 1))
-    yield {"x": x, "scale": _f([0.5] * 3), "zero_point": _f([0, 1, -1]), "axis": 0} | _grid(-128, 127)
+    x = np.tile(f32(_SPECIALS), (3, 1))
+    yield {"x": x, "scale": f32([0.5] * 3), "zero_point": f32([0, 1, -1]), "axis": 0} | grid_of(-128, 127)
     n = len(_SCALES)
-    x = np.tile(_f([1, 0, -3, 1e38]), (n, 1))
-    yield {"x": x, "scale": _f(_SCALES), "zero_point": _f([1] * n), "axis": 0} | _grid(-128, 127)
+    x = np.tile(f32([1, 0, -3, 1e38]), (n, 1))
+    yield {"x": x, "scale": f32(_SCALES), "zero_point": f32([1] * n), "axis": 0} | grid_of(-128, 127)
 
 
 def _bad_channels() -> Iterator[Arguments]:
-    x, one, two, three = np.ones((2, 3), np.float32), _f([1]), _f([1, 1]), _f([1, 1, 1])
-    good = {"x": x, "scale": two, "zero_point": two * 0, "axis": 0} | _grid(-8, 7)
+    x, one, two, three = np.ones((2, 3), np.float32), f32([1]), f32([1, 1]), f32([1, 1, 1])
+    good = {"x": x, "scale": two, "zero_point": two * 0, "axis": 0} | grid_of(-8, 7)
     changes: list[dict[str, Any]] = [{"axis": 2}, {"axis": 1}, {"axis": -2}, {"axis": -3}, {"scale": one}]
-    changes += [_grid(5, 1), {"zero_point": three}, {"zero_point": _f([0, _NAN])}]
+    changes += [grid_of(5, 1), {"zero_point": three}, {"zero_point": f32([0, _NAN])}]
     changes += [{"quant_min": 0.5}, {"quant_max": 7.0}]
     for change in changes:
         yield good | change
@@ -186,16 +164,16 @@ def one_element() -> Calls:
     the distance of the end from the zero point; the zero point has one outside only."""
     for zero in (0.0, 2.0, 0.25):
         for scale in (0.1, 0.3):
-            for i, x in enumerate(_near(_edges(zero), scale)[::2]):
-                more = {"grad": _signs(3)[i % 3 : i % 3 + 1], "grad_factor": (1.0, 0.3)[i % 2]}
-                yield {"x": _f([x]), "scale": _f([scale]), "zero_point": _f([zero])} | _grid(-128, 127) | more
+            for i, x in enumerate(near(halves(zero), scale)[::2]):
+                more = {"grad": signs(3)[i % 3 : i % 3 + 1], "grad_factor": (1.0, 0.3)[i % 2]}
+                yield {"x": f32([x]), "scale": f32([scale]), "zero_point": f32([zero])} | grid_of(-128, 127) | more
     for x, scale, zero in _BY_ONE_ROUNDING:
-        one = {"x": _f([x]), "scale": _f([scale]), "zero_point": _f([zero]), "grad": _f([1])}
-        yield one | _grid(0, 2**24 - 1)
+        one = {"x": f32([x]), "scale": f32([scale]), "zero_point": f32([zero]), "grad": f32([1])}
+        yield one | grid_of(0, 2**24 - 1)
     x, scale = _BY_THE_ZERO_POINT
     for zero in (1.0, -2.0):
-        one = {"x": _f([x]), "scale": _f([scale]), "zero_point": _f([zero]), "grad": _f([1])}
-        yield one | _grid(-(2**60), 2**60)
+        one = {"x": f32([x]), "scale": f32([scale]), "zero_point": f32([zero]), "grad": f32([1])}
+        yield one | grid_of(-(2**60), 2**60)
 
 
 @measured(
@@ -206,16 +184,16 @@ def zero_points() -> Calls:
     """The gradients see the zero point plus a half, limited to the grid and cut towards zero."""
     for zero in (*_ZEROS, _INF, -_INF):
         for x in (1000, -1000, 0.26):
-            one = {"x": _f([x]), "scale": _f([0.5]), "zero_point": _f([zero]), "grad": _f([1])}
-            yield one | _grid(-128, 127)
+            one = {"x": f32([x]), "scale": f32([0.5]), "zero_point": f32([zero]), "grad": f32([1])}
+            yield one | grid_of(-128, 127)
     for low, high in ((-8, 0), (0, 7)):
-        yield {"x": _f([0.6]), "scale": _f([0.5]), "zero_point": _f([0]), "grad": _f([1])} | _grid(low, high)
+        yield {"x": f32([0.6]), "scale": f32([0.5]), "zero_point": f32([0]), "grad": f32([1])} | grid_of(low, high)
 
 
 def _exact(shape: tuple[int, ...]) -> tuple[Array, Array]:
     """Multiples of 1/16 and small integers: with a scale that is a power of two every sum is exact."""
     n = int(np.prod(shape))
-    return _f((np.arange(n) * 37 % 97 - 48) / 16).reshape(shape), _f(np.arange(n) * 5 % 7 - 3).reshape(shape)
+    return f32((np.arange(n) * 37 % 97 - 48) / 16).reshape(shape), f32(np.arange(n) * 5 % 7 - 3).reshape(shape)
 
 
 @measured(
@@ -228,10 +206,10 @@ def sums() -> Calls:
         for low, high in ((-8, 7), (0, 15), (0, 3)):
             x, grad = _exact(shape)
             for factor in (1.0, 0.25):
-                more = {"grad": grad, "grad_factor": factor} | _grid(low, high)
-                yield {"x": x, "scale": _f([0.25]), "zero_point": _f([1])} | more
+                more = {"grad": grad, "grad_factor": factor} | grid_of(low, high)
+                yield {"x": x, "scale": f32([0.25]), "zero_point": f32([1])} | more
     x, grad = _exact((7,))
-    yield {"x": x, "scale": _f([0.25]), "zero_point": _f([0]), "grad": grad} | _grid(-8, 0)
+    yield {"x": x, "scale": f32([0.25]), "zero_point": f32([0]), "grad": grad} | grid_of(-8, 0)
 
 
 @measured(
@@ -243,27 +221,27 @@ def gradient_specials() -> Calls:
     """Codes that an int64 does not hold, infinities and NaN count as below the grid; without elements the gradients are
     scale and zero point themselves."""
     for x in _SPECIALS:
-        one = {"x": _f([x]), "scale": _f([0.5]), "zero_point": _f([1]), "grad": _f([2])}
-        yield one | _grid(-128, 127)
+        one = {"x": f32([x]), "scale": f32([0.5]), "zero_point": f32([1]), "grad": f32([2])}
+        yield one | grid_of(-128, 127)
     for scale in _SCALES:
         for x in (1, 0):
-            one = {"x": _f([x]), "scale": _f([scale]), "zero_point": _f([1]), "grad": _f([2])}
-            yield one | _grid(-128, 127)
+            one = {"x": f32([x]), "scale": f32([scale]), "zero_point": f32([1]), "grad": f32([2])}
+            yield one | grid_of(-128, 127)
     for grad in (_INF, _NAN, -0.0):
         for x in (1, 1000):
-            one = {"x": _f([x]), "scale": _f([0.5]), "zero_point": _f([1]), "grad": _f([grad])}
-            yield one | _grid(-128, 127)
-    ones = _f([1, 1, 1])
-    yield {"x": 1000 * ones, "scale": ones[:1], "zero_point": ones[:1], "grad": _f([_INF, 1, -_INF])} | _grid(-8, 7)
-    yield {"x": _f([]), "scale": _f([0.5]), "zero_point": _f([1]), "grad": _f([])} | _grid(-8, 7)
+            one = {"x": f32([x]), "scale": f32([0.5]), "zero_point": f32([1]), "grad": f32([grad])}
+            yield one | grid_of(-128, 127)
+    ones = f32([1, 1, 1])
+    yield {"x": 1000 * ones, "scale": ones[:1], "zero_point": ones[:1], "grad": f32([_INF, 1, -_INF])} | grid_of(-8, 7)
+    yield {"x": f32([]), "scale": f32([0.5]), "zero_point": f32([1]), "grad": f32([])} | grid_of(-8, 7)
 
 
 @silent("torch/_fake_quantize_learnable_per_tensor_affine.backward", "no document says")
 def order() -> Calls:
     """In which order, and in which dtype, the terms of a sum are added, where its roundings show."""
-    ones = _f([1, 1, 1])
+    ones = f32([1, 1, 1])
     for grad in ((2.0**60, 1, -(2.0**60)), (3e38, 3e38, -_INF)):
-        yield {"x": 1000 * ones, "scale": ones[:1], "zero_point": ones[:1], "grad": _f(grad)} | _grid(-8, 7)
+        yield {"x": 1000 * ones, "scale": ones[:1], "zero_point": ones[:1], "grad": f32(grad)} | grid_of(-8, 7)
 
 
 @measured(
@@ -274,10 +252,10 @@ def order() -> Calls:
 def gradient_refusals() -> Calls:
     """A range without zero, a zero point of NaN, and float16 and float64 are refused."""
     for low, high, zero in ((5, 1, 0.0), (5, 7, 6.0), (1, 7, 1.0), (-8, -1, -1.0), (-8, 7, _NAN)):
-        yield {"x": _f([1]), "scale": _f([0.1]), "zero_point": _f([zero]), "grad": _f([1])} | _grid(low, high)
+        yield {"x": f32([1]), "scale": f32([0.1]), "zero_point": f32([zero]), "grad": f32([1])} | grid_of(low, high)
     for dtype in ("float16", "float64"):
         x = np.ones(1, dtype)
-        yield {"x": x, "scale": _f([0.1]), "zero_point": _f([0]), "grad": x} | _grid(-8, 7)
+        yield {"x": x, "scale": f32([0.1]), "zero_point": f32([0]), "grad": x} | grid_of(-8, 7)
 
 
 @measured(
@@ -289,15 +267,15 @@ def gradient_one_element() -> Calls:
     """The gradients are those per tensor, with the zero point that the result has."""
     for zero in _ZEROS:
         for scale in (0.1, 0.3):
-            x = _near(_edges(zero), scale)
+            x = near(halves(zero), scale)
             n = x.size
-            more = {"axis": 0, "grad": _signs(n).reshape(n, 1), "grad_factor": 0.3} | _grid(-128, 127)
-            yield {"x": x.reshape(n, 1), "scale": _f([scale] * n), "zero_point": _f([zero] * n)} | more
-    xs, scales, zeros = (_f(column) for column in zip(*_BY_ONE_ROUNDING, strict=True))
-    ones: dict[str, Any] = {"axis": 0, "grad": np.ones((len(xs), 1), np.float32)} | _grid(0, 2**24 - 1)
+            more = {"axis": 0, "grad": signs(n).reshape(n, 1), "grad_factor": 0.3} | grid_of(-128, 127)
+            yield {"x": x.reshape(n, 1), "scale": f32([scale] * n), "zero_point": f32([zero] * n)} | more
+    xs, scales, zeros = (f32(column) for column in zip(*_BY_ONE_ROUNDING, strict=True))
+    ones: dict[str, Any] = {"axis": 0, "grad": np.ones((len(xs), 1), np.float32)} | grid_of(0, 2**24 - 1)
     yield {"x": xs.reshape(-1, 1), "scale": scales, "zero_point": zeros} | ones
     x, s = (np.full((2, 1), v, np.float32) for v in _BY_THE_ZERO_POINT)
-    yield ones | {"x": x, "scale": s.ravel(), "zero_point": _f([1, -1])} | _grid(-(2**60), 2**60)
+    yield ones | {"x": x, "scale": s.ravel(), "zero_point": f32([1, -1])} | grid_of(-(2**60), 2**60)
 
 
 @measured(
@@ -311,8 +289,8 @@ def gradient_sums() -> Calls:
         for axis in range(len(shape)):
             x, grad = _exact(shape)
             n = shape[axis]
-            s, z = _f([(0.25, 0.5)[i % 2] for i in range(n)]), _f(np.arange(n) % 4)
-            yield {"x": x, "scale": s, "zero_point": z, "axis": axis, "grad": grad} | _grid(-8, 7)
+            s, z = f32([(0.25, 0.5)[i % 2] for i in range(n)]), f32(np.arange(n) % 4)
+            yield {"x": x, "scale": s, "zero_point": z, "axis": axis, "grad": grad} | grid_of(-8, 7)
 
 
 @measured(
@@ -323,18 +301,18 @@ def gradient_sums() -> Calls:
 def channel_gradient_specials() -> Calls:
     """Codes that an int64 does not hold, infinities and NaN count as below the grid."""
     n, m = len(_SPECIALS), len(_SCALES)
-    x = _f(_SPECIALS).reshape(n, 1)
-    ones = {"axis": 0} | _grid(-128, 127)
-    yield {"x": x, "scale": _f([0.5] * n), "zero_point": _f([1] * n), "grad": np.ones_like(x)} | ones
+    x = f32(_SPECIALS).reshape(n, 1)
+    ones = {"axis": 0} | grid_of(-128, 127)
+    yield {"x": x, "scale": f32([0.5] * n), "zero_point": f32([1] * n), "grad": np.ones_like(x)} | ones
     for v in (1, 0):
         x = np.full((m, 1), v, np.float32)
-        yield {"x": x, "scale": _f(_SCALES), "zero_point": _f([1] * m), "grad": _f([[2]] * m)} | ones
-    grad = _f([[_INF], [_NAN], [-0.0]])
+        yield {"x": x, "scale": f32(_SCALES), "zero_point": f32([1] * m), "grad": f32([[2]] * m)} | ones
+    grad = f32([[_INF], [_NAN], [-0.0]])
     for v in (1, 1000):
         x = np.full((3, 1), v, np.float32)
-        yield {"x": x, "scale": _f([0.5] * 3), "zero_point": _f([1] * 3), "grad": grad} | ones
+        yield {"x": x, "scale": f32([0.5] * 3), "zero_point": f32([1] * 3), "grad": grad} | ones
     x = np.zeros((2, 0), np.float32)
-    yield {"x": x, "scale": _f([0.5, 3]), "zero_point": _f([1, 0]), "grad": x} | ones
+    yield {"x": x, "scale": f32([0.5, 3]), "zero_point": f32([1, 0]), "grad": x} | ones
 
 
 @measured(
@@ -347,9 +325,9 @@ def channel_gradient_refusals() -> Calls:
     for change in _bad_channels():
         yield {**change, "grad": np.ones((2, 3), np.float32)}
     ones = np.ones((2, 3), np.float32)
-    yield {"x": ones, "scale": _f([1, 1]), "zero_point": _f([0, 0]), "axis": 0, "grad": ones} | _grid(5, 7)
-    x = _f([1, 2])
-    yield {"x": x, "scale": x, "zero_point": x, "axis": 0, "grad": x} | _grid(-8, 7)
+    yield {"x": ones, "scale": f32([1, 1]), "zero_point": f32([0, 0]), "axis": 0, "grad": ones} | grid_of(5, 7)
+    x = f32([1, 2])
+    yield {"x": x, "scale": x, "zero_point": x, "axis": 0, "grad": x} | grid_of(-8, 7)
 
 
 def _per_tensor(x: Any, scale: Any, zero_point: Any, quant_min: int, quant_max: int) -> Any:

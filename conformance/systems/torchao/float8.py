@@ -13,7 +13,7 @@ from halfeven.conformance.systems.torchao.by_release import absent, by_release
 from halfeven.reference.blocks import Array
 from halfeven.reference.minifloat import FLOAT_FORMATS, decode
 
-__all__ = ["ANSWERS"]
+__all__ = ["ANSWERS", "mixed"]
 
 _CHOOSE, _QUANTIZE, _DEQUANTIZE = (
     "torchao/choose_scale_float8",
@@ -33,7 +33,8 @@ def _numbers(name: str) -> Array:
     return decode(np.arange(FLOAT_FORMATS[name].max_code + 1), name, "float32")
 
 
-def _mixed(*shape: int) -> Array:
+def mixed(*shape: int) -> Array:
+    """Numbers of both signs and of nine binades."""
     k = np.arange(int(np.prod(shape))) * 37 + 5
     return np.ldexp((k % 251 - 125).astype(np.float32), -(k % 9)).astype(np.float32).reshape(shape)
 
@@ -46,7 +47,7 @@ def _mixed(*shape: int) -> Array:
 def _scale() -> Calls:
     """The scale of a block is its largest magnitude over the largest number of the float8 dtype, divided in the dtype
     of the input and then held in float32."""
-    rows = np.stack([_mixed(6), -np.abs(_mixed(6)), _f32(0.1, 0, 0, 0, 0, 0), _f32(10.2, -3.5, 1, 0, 0, 0)])
+    rows = np.stack([mixed(6), -np.abs(mixed(6)), _f32(0.1, 0, 0, 0, 0, 0), _f32(10.2, -3.5, 1, 0, 0, 0)])
     for name, dtype in product(_FLOAT8, _DTYPES):
         yield {"tensor": rows.astype(dtype), "block_size": (1, 6), "float8_dtype": name}
     yield {"tensor": rows, "block_size": (4, 6)}
@@ -70,7 +71,7 @@ def blocks() -> Calls:
         ((0, 4), (1, 4)),
         ((0, 4), (2, 2)),
     ):
-        yield {"tensor": _mixed(*shape), "block_size": block}
+        yield {"tensor": mixed(*shape), "block_size": block}
 
 
 @documented(
@@ -78,8 +79,8 @@ def blocks() -> Calls:
 )
 def single_elements() -> Calls:
     """A block size of ones gives each element its own scale."""
-    yield {"tensor": _mixed(2, 3), "block_size": (1, 1)}
-    yield {"tensor": _mixed(5), "block_size": (1,)}
+    yield {"tensor": mixed(2, 3), "block_size": (1, 1)}
+    yield {"tensor": mixed(5), "block_size": (1,)}
 
 
 @measured(_CHOOSE, "torchao.quantization.quant_primitives._choose_scale_float8", aspect="zero-block")
@@ -161,7 +162,7 @@ def e8m0_subnormal_scale() -> Calls:
 def refusals() -> Calls:
     """The block size has one entry per dimension, each at least one and a divisor, and the scale dtype is float32 or
     e8m0."""
-    x = _mixed(4, 6)
+    x = mixed(4, 6)
     yield {"tensor": x, "block_size": (6,)}
     yield {"tensor": x, "block_size": (2,)}
     yield {"tensor": x, "block_size": (1, 4)}
@@ -210,13 +211,13 @@ def quantize_blocks() -> Calls:
     """Every element is divided by the scale of its block, in float32 whatever the input's dtype, and one scale serves
     all."""
     for name, dtype in product(_FLOAT8, (*_DTYPES, np.dtype("float64"))):
-        x = _mixed(4, 6).astype(dtype)
+        x = mixed(4, 6).astype(dtype)
         yield {"tensor": x, "scale": _f32(0.1, 0.7, 3.0, 41.0).reshape(4, 1), "float8_dtype": name}
-        yield {"tensor": _mixed(2, 60).astype(dtype), "scale": _f32(0.3, 7.7).reshape(2, 1), "float8_dtype": name}
+        yield {"tensor": mixed(2, 60).astype(dtype), "scale": _f32(0.3, 7.7).reshape(2, 1), "float8_dtype": name}
         yield {"tensor": x, "scale": _f32(0.1, 0.7, 3.0, 41.0, 5.0, 0.3).reshape(2, 3), "float8_dtype": name}
-    x = _mixed(2, 4, 6)
+    x = mixed(2, 4, 6)
     for shape in ((1, 1, 1), (2, 1, 1), (1, 4, 1), (2, 2, 3), (2, 4, 6), (1, 2, 6), (1,), ()):
-        yield {"tensor": x, "scale": np.asarray(np.abs(_mixed(*shape)) + np.float32(0.1))}
+        yield {"tensor": x, "scale": np.asarray(np.abs(mixed(*shape)) + np.float32(0.1))}
     yield {"tensor": np.array(1.3, np.float32), "scale": np.array(0.1, np.float32)}
     yield {"tensor": np.zeros((0, 4), np.float32), "scale": np.zeros((0, 1), np.float32)}
 
@@ -226,7 +227,7 @@ def sixteen_bit_scales() -> Calls:
     """The quotient is computed in float32, also where the input and the scale have one narrower dtype."""
     for name, dtype in product(_FLOAT8, _DTYPES[1:]):
         scale = _f32(0.1, 0.7, 3.0, 41.0).reshape(4, 1).astype(dtype)
-        yield {"tensor": _mixed(4, 60).astype(dtype), "scale": scale, "float8_dtype": name}
+        yield {"tensor": mixed(4, 60).astype(dtype), "scale": scale, "float8_dtype": name}
 
 
 @expected(
@@ -237,15 +238,15 @@ def scale_of_another_rank() -> Calls:
     """A scale of another rank than the input, with more than one entry, is refused."""
     pairs = (((4, 4), (4,)), ((4, 6), (4,)), ((2, 2, 3), (2,)), ((4,), (4, 1)), ((4, 6), (2,)), ((1, 2, 3), (2, 1)))
     for shape, scale in (*pairs, ((4,), (1, 1, 1))):
-        yield {"tensor": _mixed(*shape), "scale": np.abs(_mixed(*scale)) + np.float32(1)}
+        yield {"tensor": mixed(*shape), "scale": np.abs(mixed(*scale)) + np.float32(1)}
 
 
 @measured(_QUANTIZE, "torchao.quantization.quant_primitives._quantize_affine_float8", aspect="refusals")
 def quantize_refusals() -> Calls:
     """A dimension of the scale divides that of the input."""
     for shape in ((3, 1), (4, 4), (1, 5), (8, 6)):
-        yield {"tensor": _mixed(4, 6), "scale": np.ones(shape, np.float32)}
-    yield {"tensor": _mixed(1, 4), "scale": np.ones((2, 1), np.float32)}
+        yield {"tensor": mixed(4, 6), "scale": np.ones(shape, np.float32)}
+    yield {"tensor": mixed(1, 4), "scale": np.ones((2, 1), np.float32)}
 
 
 def _codes(name: str) -> Array:
@@ -266,7 +267,7 @@ def dequantize_blocks() -> Calls:
     """Every code is multiplied by the scale of its block."""
     x = _codes("float8_e4m3fn")[16:64].reshape(2, 4, 6)
     for shape in ((1, 1, 1), (2, 1, 1), (1, 4, 1), (2, 2, 3), (2, 4, 6), (1, 2, 6), (1,), ()):
-        yield {"tensor": x, "scale": np.asarray(np.abs(_mixed(*shape)) + np.float32(0.1))}
+        yield {"tensor": x, "scale": np.asarray(np.abs(mixed(*shape)) + np.float32(0.1))}
     yield {"tensor": x[:0], "scale": np.zeros((0, 1, 1), np.float32)}
 
 
@@ -277,7 +278,7 @@ def dequantize_rank() -> Calls:
     """A scale of another rank than the codes, with more than one entry, is refused."""
     for shape, scale in (((4, 4), (4,)), ((4, 6), (4,)), ((4,), (4, 1)), ((4, 6), (2,)), ((4,), (1, 1, 1))):
         codes = _codes("float8_e5m2")[: int(np.prod(shape))].reshape(shape)
-        yield {"tensor": codes, "scale": np.abs(_mixed(*scale)) + np.float32(1)}
+        yield {"tensor": codes, "scale": np.abs(mixed(*scale)) + np.float32(1)}
 
 
 @measured(_DEQUANTIZE, "torchao.quantization.quant_primitives._dequantize_affine_float8", aspect="refusals")

@@ -9,6 +9,7 @@ import numpy as np
 
 from halfeven.conformance.requirement import Calls, documented, expected, measured, silent
 from halfeven.conformance.systems.torchao.by_release import by_release
+from halfeven.conformance.systems.torchao.float8 import mixed
 from halfeven.reference.blocks import Array
 from halfeven.reference.minifloat import FLOAT_FORMATS, decode
 
@@ -24,26 +25,21 @@ def _f32(*values: float) -> Array:
     return np.array(values, np.float32)
 
 
-def _mixed(*shape: int) -> Array:
-    k = np.arange(int(np.prod(shape))) * 37 + 5
-    return np.ldexp((k % 251 - 125).astype(np.float32), -(k % 9)).astype(np.float32).reshape(shape)
-
-
 @documented(_FLOATX, "AffineQuantizedTensor: from_hp_to_floatx", aspect="scale-and-codes")
 def rows_and_blocks() -> Calls:
     """A tensor becomes float8 codes under the scales of its blocks, each as its own formula gives it."""
     for name, dtype in product(_FLOAT8, _DTYPES):
-        x = _mixed(4, 6).astype(dtype)
+        x = mixed(4, 6).astype(dtype)
         for block in ((1, 6), (4, 6), (2, 3)):
             yield {"input_float": x, "block_size": block, "target_dtype": name}
-    yield {"input_float": _mixed(4, 6), "block_size": (1, 6), "target_dtype": _FLOAT8[0]} | {
+    yield {"input_float": mixed(4, 6), "block_size": (1, 6), "target_dtype": _FLOAT8[0]} | {
         "scale_dtype": "float8_e8m0fnu"
     }
     for dtype in _DTYPES:
-        given = {"input_float": _mixed(4, 6).astype(dtype), "block_size": (1, 6), "target_dtype": _FLOAT8[0]}
+        given = {"input_float": mixed(4, 6).astype(dtype), "block_size": (1, 6), "target_dtype": _FLOAT8[0]}
         yield {**given, "scale_dtype": "float32"}
     for shape, block in (((1, 1), (1, 1)), ((4, 4), (2, 2)), ((1, 4), (1, 2))):
-        yield {"input_float": _mixed(*shape), "block_size": block, "target_dtype": _FLOAT8[0]}
+        yield {"input_float": mixed(*shape), "block_size": block, "target_dtype": _FLOAT8[0]}
 
 
 def _midpoints(name: str, scale: float) -> Array:
@@ -76,8 +72,8 @@ def e8m0_scale() -> Calls:
 )
 def single_elements() -> Calls:
     """A block size of ones gives each element its own scale."""
-    yield {"input_float": _mixed(2, 3), "block_size": (1, 1), "target_dtype": _FLOAT8[0]}
-    yield {"input_float": _mixed(5), "block_size": (1,), "target_dtype": _FLOAT8[2]}
+    yield {"input_float": mixed(2, 3), "block_size": (1, 1), "target_dtype": _FLOAT8[0]}
+    yield {"input_float": mixed(5), "block_size": (1,), "target_dtype": _FLOAT8[2]}
 
 
 @silent(_FLOATX, "AffineQuantizedTensor.from_hp_to_floatx: no document says what such blocks give")
@@ -92,9 +88,9 @@ def zeros_and_specials() -> Calls:
 def refusals() -> Calls:
     """The target is a float8 dtype with numbers of both signs, and the block size divides the shape."""
     for name in ("int8", "float16", "float8_e8m0fnu"):
-        yield {"input_float": _mixed(4, 6), "block_size": (1, 6), "target_dtype": name}
-    yield {"input_float": _mixed(4, 6), "block_size": (1, 5), "target_dtype": _FLOAT8[0]}
-    yield {"input_float": _mixed(4, 6), "block_size": (1, 6), "target_dtype": _FLOAT8[0], "scale_dtype": "bfloat16"}
+        yield {"input_float": mixed(4, 6), "block_size": (1, 6), "target_dtype": name}
+    yield {"input_float": mixed(4, 6), "block_size": (1, 5), "target_dtype": _FLOAT8[0]}
+    yield {"input_float": mixed(4, 6), "block_size": (1, 6), "target_dtype": _FLOAT8[0], "scale_dtype": "bfloat16"}
 
 
 @documented(_STATIC, "AffineQuantizedTensor: from_hp_to_floatx_static")
@@ -122,16 +118,16 @@ def sixteen_bit_scales() -> Calls:
     for name, dtype in product(_FLOAT8, _DTYPES[1:]):
         scale = _f32(0.1, 0.7, 3.0, 41.0).reshape(4, 1).astype(dtype)
         for input_dtype in (dtype, _DTYPES[0]):
-            x = _mixed(4, 60).astype(input_dtype)
+            x = mixed(4, 60).astype(input_dtype)
             yield {"input_float": x, "scale": scale, "block_size": (1, 60), "target_dtype": name}
 
 
 @documented(_STATIC, "AffineQuantizedTensor: from_hp_to_floatx_static", aspect="refusals")
 def from_hp_static_refusals() -> Calls:
     """The target is a float8 dtype, and the scale has one entry per block."""
-    yield {"input_float": _mixed(2, 3), "scale": _f32(1), "block_size": (1, 3), "target_dtype": _FLOAT8[0]}
-    yield {"input_float": _mixed(3, 3), "scale": _f32(1, 2, 3), "block_size": (1, 3), "target_dtype": _FLOAT8[0]}
-    yield {"input_float": _mixed(2, 3), "scale": np.ones((2, 1), np.float32), "block_size": (1, 3)} | {
+    yield {"input_float": mixed(2, 3), "scale": _f32(1), "block_size": (1, 3), "target_dtype": _FLOAT8[0]}
+    yield {"input_float": mixed(3, 3), "scale": _f32(1, 2, 3), "block_size": (1, 3), "target_dtype": _FLOAT8[0]}
+    yield {"input_float": mixed(2, 3), "scale": np.ones((2, 1), np.float32), "block_size": (1, 3)} | {
         "target_dtype": "int4"
     }
 

@@ -10,6 +10,7 @@ import numpy as np
 from halfeven.conformance.bits import step
 from halfeven.conformance.requirement import Calls, calls, documented, measured
 from halfeven.conformance.systems.torchao.by_release import absent, by_release
+from halfeven.conformance.systems.torchao.float8 import mixed
 from halfeven.reference.blocks import Array
 from halfeven.reference.minifloat import FLOAT_FORMATS, decode
 
@@ -28,11 +29,6 @@ _INF, _NAN = np.inf, np.nan
 
 def _f32(*values: float) -> Array:
     return np.array(values, np.float32)
-
-
-def _mixed(*shape: int) -> Array:
-    k = np.arange(int(np.prod(shape))) * 37 + 5
-    return np.ldexp((k % 251 - 125).astype(np.float32), -(k % 9)).astype(np.float32).reshape(shape)
 
 
 @measured(_AMAX, "torchao.float8.float8_utils.amax_to_scale")
@@ -106,7 +102,7 @@ def refusals() -> Calls:
 def _granularity() -> Calls:
     """One scale serves the tensor; or one serves each slice along a dimension, which is kept with one entry."""
     for name, dtype in product(_FLOAT8, _DTYPES):
-        x = _mixed(3, 4).astype(dtype)
+        x = mixed(3, 4).astype(dtype)
         yield {"hp_tensor": x, "float8_dtype": name}
         for dim in (0, 1, -1, -2):
             yield {"hp_tensor": x, "float8_dtype": name, "scaling_granularity": "AXISWISE", "axiswise_dim": dim}
@@ -119,10 +115,10 @@ def _granularity() -> Calls:
 @measured(_SCALE, "torchao.float8.float8_utils.tensor_to_scale", aspect="refusals")
 def scale_refusals() -> Calls:
     """Scales of slices need the dimension to reduce, which the tensor has, and the dtype is one of the four."""
-    yield {"hp_tensor": _mixed(3, 4), "float8_dtype": "float8_e5m2", "scaling_granularity": "AXISWISE"}
-    yield {"hp_tensor": _mixed(3, 4), "float8_dtype": "int8"}
+    yield {"hp_tensor": mixed(3, 4), "float8_dtype": "float8_e5m2", "scaling_granularity": "AXISWISE"}
+    yield {"hp_tensor": mixed(3, 4), "float8_dtype": "int8"}
     for dim in (-3, 2):
-        given = {"hp_tensor": _mixed(3, 4), "float8_dtype": "float8_e5m2", "axiswise_dim": dim}
+        given = {"hp_tensor": mixed(3, 4), "float8_dtype": "float8_e5m2", "axiswise_dim": dim}
         yield {**given, "scaling_granularity": "AXISWISE"}
 
 
@@ -152,15 +148,15 @@ def to_granularity() -> Calls:
     """A scale for each slice."""
     for name, dtype in product(_FLOAT8, _DTYPES):
         for scale in (_f32(0.1, 7, 41).reshape(3, 1), _f32(0.1, 7, 41, 3).reshape(1, 4)):
-            yield {"hp_tensor": _mixed(3, 4).astype(dtype), "s": scale, "float8_dtype": name}
-        yield {"hp_tensor": _mixed(2, 60).astype(dtype), "s": _f32(0.3, 7.7).reshape(2, 1), "float8_dtype": name}
+            yield {"hp_tensor": mixed(3, 4).astype(dtype), "s": scale, "float8_dtype": name}
+        yield {"hp_tensor": mixed(2, 60).astype(dtype), "s": _f32(0.3, 7.7).reshape(2, 1), "float8_dtype": name}
 
 
 @measured(_TO, "torchao.float8.float8_training_tensor.hp_tensor_and_scale_to_float8", aspect="refusals")
 def to_refusals() -> Calls:
     """Dtypes other than the four float8 dtypes are refused."""
     for name in ("int8", "float16"):
-        yield {"hp_tensor": _mixed(3, 4), "s": np.array(1, np.float32), "float8_dtype": name}
+        yield {"hp_tensor": mixed(3, 4), "s": np.array(1, np.float32), "float8_dtype": name}
 
 
 def _codes(name: str, *shape: int) -> Array:

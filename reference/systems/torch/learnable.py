@@ -14,7 +14,7 @@ import numpy as np
 from halfeven.reference.behaviour import choice, roundings
 from halfeven.reference.blocks import Array
 from halfeven.reference.catalogue import AsComputed, formula
-from halfeven.reference.rounding import ROUNDINGS
+from halfeven.reference.rounding import ROUNDINGS, fused_multiply_add
 from halfeven.reference.systems.torch.fake_quantize import CodeOfReciprocal, along
 
 __all__ = [
@@ -135,19 +135,6 @@ def _check_gradients(x: Array, quant_min: int, quant_max: int) -> None:
     if x.dtype != np.float32:
         msg = f"x of {x.dtype.name} is not accepted: give float32"
         raise RuntimeError(msg)
-
-
-def _fused(x: Array, y: Array, z: Array) -> Array:
-    """X * y + z of float32 numbers, rounded once."""
-    product, addend = np.broadcast_arrays(x.astype(np.float64) * y, z)
-    total = product + addend
-    # The sum in float64 and what it lost. Where it lost something its last bit is made odd, away from the numbers that
-    # float32 ties between; so the second rounding is the only one that shows.
-    back = total - product
-    lost = (product - (total - back)) + (addend - back)
-    even = np.isfinite(total) & (lost != 0) & (total.view(np.int64) % 2 == 0)
-    odd: Array = np.where(even, np.nextafter(total, np.copysign(np.inf, lost)), total)
-    return odd.astype(np.float32)
 
 
 def _int64(q: Array) -> Array:
@@ -295,7 +282,7 @@ def _gradients(
     low, high, g = np.float32(quant_min), np.float32(quant_max), np.float32(grad_factor)
 
     def sum_of(a: Array, factor: Array, addend: Array) -> Array:
-        return _fused(a, factor, addend) if b.sum == "fused" else np.asarray(a * factor + addend)
+        return fused_multiply_add(a, factor, addend) if b.sum == "fused" else np.asarray(a * factor + addend)
 
     with np.errstate(all="ignore"):
         if b.zero_point == "half-added":
