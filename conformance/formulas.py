@@ -17,7 +17,7 @@ from halfeven.conformance.environment import restore
 from halfeven.conformance.requirement import Arguments
 from halfeven.reference.blocks import Array
 
-__all__ = ["Answer", "Difference", "answer", "ask", "differences"]
+__all__ = ["Answer", "Difference", "answer", "ask", "differences", "handed"]
 
 _MUTATED = "MutatedInput"
 
@@ -64,7 +64,7 @@ def ask(function: Callable[..., Any], arguments: Arguments, array: ArrayKind = "
         Unsupported: the backend does not offer the call, or torch has no such tensor; the message is the reason.
     """
     held = {name: _copied(value) for name, value in arguments.items()}
-    given = {name: _handed(value) for name, value in held.items()} if array == "torch" else dict(held)
+    given = {name: handed(value) for name, value in held.items()} if array == "torch" else dict(held)
     before = _state([held, given])
     found = _answer(function, given)
     if changed := restore():
@@ -161,14 +161,19 @@ def _copied(value: Any) -> Any:
     return type(value)(map(_copied, value)) if isinstance(value, tuple | list) else value
 
 
-def _handed(value: Any) -> Any:
+def handed(value: Any) -> Any:
+    """An argument with torch's tensors for its arrays, over the same memory.
+
+    Raises:
+        Unsupported: torch has no such tensor.
+    """
     if isinstance(value, np.ndarray | np.generic):
         try:
             return to_torch(np.asarray(value))
         except TypeError:  # such as int4
             msg = f"torch has no tensor of {value.dtype}"
             raise Unsupported(msg) from None
-    return type(value)(map(_handed, value)) if isinstance(value, tuple | list) else value
+    return type(value)(map(handed, value)) if isinstance(value, tuple | list) else value
 
 
 def _state(value: Any) -> Any:

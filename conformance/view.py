@@ -7,9 +7,10 @@ from typing import Any
 import numpy as np
 import torch
 
-from halfeven.conformance.arrays import from_backend, to_torch
+from halfeven.conformance.arrays import from_backend
 from halfeven.conformance.backends.protocol import ArrayKind, Unsupported
 from halfeven.conformance.configuration import DTYPES, Array, Configuration, Granularity, code_dtype
+from halfeven.conformance.formulas import handed
 from halfeven.conformance.quote import spelt
 from halfeven.reference import FORMULAS, Grid
 from halfeven.reference.blocks import BlockSize, parameter_shape
@@ -43,7 +44,9 @@ def operation(fn: Callable[..., Any], view: AffineView, array: ArrayKind) -> Cal
             given = view.arguments(x, scale, *(zero or [np.zeros_like(scale)]), Grid(qmin, qmax), block_size, reals)
         except ValueError as reason:
             raise Unsupported(str(reason)) from None
-        found = view.result(fn(**{name: _handed(value, array) for name, value in given.items()}))
+        if array == "torch":
+            given = {name: handed(value) for name, value in given.items()}
+        found = view.result(fn(**given))
         below_a_byte = isinstance(found, np.ndarray) and found.dtype.name.startswith(("int", "uint"))
         return found.astype(np.int32) if below_a_byte and found.dtype.kind == "V" else found
 
@@ -126,13 +129,3 @@ def _spelt(value: Any, stand_ins: Mapping[str, Array]) -> str:
     elif value.shape != array.shape:
         name += f".reshape({value.shape})"
     return name if value.dtype == array.dtype else f"{name}.to(torch.{value.dtype.name})"
-
-
-def _handed(value: Any, array: ArrayKind) -> Any:
-    if not isinstance(value, np.ndarray) or array == "numpy":
-        return value
-    try:
-        return to_torch(value)
-    except TypeError:  # such as int4
-        msg = f"torch has no tensor of {value.dtype}"
-        raise Unsupported(msg) from None
