@@ -15,9 +15,11 @@ import torch
 from tabulate import tabulate
 
 from halfeven.conformance.backends.registry import resolve
+from halfeven.conformance.engine.item import Item
+from halfeven.conformance.engine.plan import plan
+from halfeven.conformance.engine.run import run
 from halfeven.conformance.environment import environment
-from halfeven.conformance.plan import Item, plan
-from halfeven.conformance.run import run
+from halfeven.conformance.workers.inside import Inside
 
 BACKENDS = (
     "halfeven",
@@ -29,11 +31,11 @@ BACKENDS = (
 ROUNDS = 9
 
 
-def bulk_items(name: str) -> list[Item]:
+def bulk_items(worker: Inside) -> list[Item]:
     """The boundary checks of 8-bit grids with one scale per row: the form in which most points are compared."""
     return [
         item
-        for item in plan(resolve(name)[0], "standard")
+        for item in plan(worker.offer, "standard")
         if item.check == "boundaries"
         and item.configuration.dtype == "float32"
         and item.configuration.granularity != "tensor"
@@ -41,16 +43,17 @@ def bulk_items(name: str) -> list[Item]:
     ]
 
 
-def timed(items: list[Item]) -> tuple[float, int]:
+def timed(worker: Inside) -> tuple[float, int]:
+    items = bulk_items(worker)
     start = time.perf_counter()
-    points = sum(run(item).points for item in items)
+    points = sum(run(item, worker).points for item in items)
     return time.perf_counter() - start, points
 
 
 def main(out: Path | None) -> None:
     torch.set_num_threads(1)
-    work = {name: bulk_items(name) for name in BACKENDS}
-    points = {name: timed(items)[1] for name, items in work.items()}  # the first round warms up and counts
+    work = {name: Inside(resolve(name)[0]) for name in BACKENDS}
+    points = {name: timed(worker)[1] for name, worker in work.items()}  # the first round warms up and counts
     seconds: dict[str, list[float]] = {name: [] for name in BACKENDS}
     copies: dict[str, list[float]] = {name: [] for name in BACKENDS}
     for _ in range(ROUNDS):

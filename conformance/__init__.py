@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from halfeven.conformance.backends.protocol import Backend, Unsupported
+    from halfeven.conformance.comparing import compare
     from halfeven.conformance.suite import Verdict, check, conformance_suite
 else:
     _HOMES = {
@@ -16,6 +17,7 @@ else:
         "Unsupported": "halfeven.conformance.backends.protocol",
         "Verdict": "halfeven.conformance.suite",
         "check": "halfeven.conformance.suite",
+        "compare": "halfeven.conformance.comparing",
         "conformance_suite": "halfeven.conformance.suite",
     }
 
@@ -32,4 +34,4 @@ else:
         return sorted({*globals(), *__all__})
 
 
-__all__ = ["Backend", "Unsupported", "Verdict", "check", "conformance_suite"]
+__all__ = ["Backend", "Unsupported", "Verdict", "check", "compare", "conformance_suite"]

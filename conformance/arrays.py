@@ -1,4 +1,4 @@
-"""Arrays at the seam: NumPy to torch and back bit for bit, and memory layouts."""
+"""Arrays at the seam: NumPy to torch and back, bit for bit, on the CPU and on its devices."""
 
 from typing import Any
 
@@ -6,15 +6,10 @@ import ml_dtypes
 import numpy as np
 import torch
 
-from halfeven.conformance.configuration import Layout
-from halfeven.reference.blocks import Array, Shape
+from halfeven.conformance.engine.memory import Strided, strided
+from halfeven.reference.blocks import Array
 
-__all__ = [
-    "arrange",
-    "from_backend",
-    "layouts",
-    "to_torch",
-]
+__all__ = ["as_it_lies", "from_backend", "placed", "to_torch"]
 
 _BFLOAT16 = np.dtype(ml_dtypes.bfloat16)
 _FLOAT8 = {
@@ -39,7 +34,10 @@ def from_backend(value: Any) -> Array:
         TypeError: it is neither a tensor nor an array.
     """
     if isinstance(value, torch.Tensor):
-        plain = value.detach().as_subclass(torch.Tensor).resolve_neg().resolve_conj()
+        plain = value.detach()
+        if plain.device.type != "cpu":  # a subclass knows itself how to leave its device
+            plain = plain.cpu()
+        plain = plain.as_subclass(torch.Tensor).resolve_neg().resolve_conj()
         plain = plain.cpu() if plain.device.type != "cpu" else plain
         if plain.dtype == torch.bfloat16:
             return plain.view(torch.int16).numpy().view(_BFLOAT16)
@@ -53,37 +51,26 @@ def from_backend(value: Any) -> Array:
     raise TypeError(msg)
 
 
-def layouts(shape: Shape) -> list[Layout]:
-    """The layouts that differ from contiguous for a tensor of ``shape``."""
-    found: list[Layout] = ["strided", "offset"] if shape else ["offset"]
-    if len(shape) > 1:
-        found.append("transposed")
-    if len(shape) == 4:  # noqa: PLR2004 - channels-last is defined for N, C, H, W
-        found.append("channels-last")
-    if any(n > 1 for n in shape):
-        found.append("expanded")
-    return found
+def as_it_lies(value: Any) -> Array:
+    """The same, with the strides that a tensor has on its device; a plain copy would be contiguous.
+
+    Raises:
+        TypeError: it is neither a tensor nor an array.
+    """
+    if not isinstance(value, torch.Tensor) or value.device.type == "cpu" or not value.numel():
+        return from_backend(value)
+    length = 1 + sum((n - 1) * s for n, s in zip(value.shape, value.stride(), strict=True))
+    span = torch.as_strided(value.detach(), (length,), (1,), value.storage_offset())
+    return Strided(from_backend(span), tuple(value.shape), value.stride()).view()
 
 
-def arrange(a: Array, layout: Layout) -> Array:
-    """A copy of ``a`` in another memory layout; for ``expanded`` the last dimension above 1 repeats its first."""
-    match layout:
-        case "contiguous":
-            return np.array(a, order="C")
-        case "transposed":
-            return np.array(a.T, order="C").T
-        case "strided":
-            wide = np.zeros((*a.shape[:-1], 2 * a.shape[-1]), a.dtype)
-            wide[..., ::2] = a
-            return wide[..., ::2]
-        case "offset":
-            flat = np.zeros(a.size + 1, a.dtype)
-            flat[1:] = a.ravel()
-            return flat[1:].reshape(a.shape)
-        case "channels-last":
-            return np.array(a.transpose(0, 2, 3, 1), order="C").transpose(0, 3, 1, 2)
-        case "expanded":
-            d = max(i for i, n in enumerate(a.shape) if n > 1)
-            first = np.ascontiguousarray(np.take(a, [0], axis=d))
-            strides = tuple(0 if i == d else s for i, s in enumerate(first.strides))
-            return np.lib.stride_tricks.as_strided(first, a.shape, strides)
+def placed(a: Array, device: torch.device) -> torch.Tensor:
+    """``a`` as a tensor on a device of torch's, with the strides that it has.
+
+    Raises:
+        TypeError: torch has no tensor of its dtype.
+    """
+    if device.type == "cpu":
+        return to_torch(a)
+    lies = strided(a)
+    return torch.as_strided(to_torch(lies.memory).to(device), lies.shape, lies.strides, lies.offset)

@@ -26,11 +26,10 @@ def ordered(a: Array) -> Array:
 def unordered(index: Array, dtype: np.dtype[Any]) -> Array:
     """The floats at ordered ``index``; past the infinities there is nothing, so the index is limited to them."""
     top = ordered(np.asarray(np.inf, dtype))
-    limited = np.clip(index, -top, top)
     integer = _INTEGER[dtype.itemsize]
-    magnitude = np.abs(limited).astype(integer)
-    bits = np.where(limited < 0, magnitude | np.asarray(np.iinfo(integer).min, integer), magnitude)
-    return np.asarray(bits.view(dtype))
+    limited = np.clip(index, -top, top).astype(integer)
+    sign = limited & np.asarray(np.iinfo(integer).min, integer)
+    return np.asarray((np.abs(limited) | sign).view(dtype))
 
 
 def step(a: Array, ulps: npt.ArrayLike) -> Array:

@@ -1,13 +1,18 @@
-"""The command ``halfeven``: run, list, diff."""
+"""The command ``halfeven``: run, report, list, diff, and those that have a module each in ``commands``."""
 
 import argparse
-import os
+import contextlib
 import shlex
 import sys
-from collections.abc import Iterable, Sequence
+import traceback
+from collections.abc import Sequence
 from importlib import metadata
 from itertools import takewhile
 from pathlib import Path
+
+from halfeven.conformance import commands
+from halfeven.conformance.nearest import among
+from halfeven.conformance.output import say
 
 __all__ = ["main"]
 
@@ -21,33 +26,44 @@ _AFTER = "What follows -- goes to pytest: halfeven run torch -- -k int8"
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command; the exit status says what came of it."""
-    given = list(sys.argv[1:] if arguments is None else arguments)
-    split = given.index("--") if "--" in given else len(given)
-    options, unknown = _parser().parse_known_args(given[:split])
-    if unknown:  # argparse would only say that it does not know it
-        return _usage(f"option {unknown[0]!r} is not known{_nearest_option(options.command, unknown[0])}")
     try:
-        match options.command:
-            case "run":
-                return _run(options, given[split + 1 :], given)
-            case "list":
-                return _list(options)
-            case _:
-                return _diff(options)
-    except BrokenPipeError:  # who reads, such as head, has seen enough
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return CONFORMS
+        return _carry_out(list(sys.argv[1:] if arguments is None else arguments))
     except (ValueError, TypeError, OSError) as error:
         return _usage(str(error))
+    except KeyboardInterrupt:
+        return _usage("interrupted")
+    except Exception:  # noqa: BLE001 - Python would end with 1, which says that something differs
+        traceback.print_exc()
+        return _usage("an error in halfeven itself, so nothing is known to conform")
+
+
+def _carry_out(given: list[str]) -> int:
+    split = given.index("--") if "--" in given else len(given)
+    options, unknown = _parser().parse_known_args(commands.joined(given[:split]))
+    if unknown:  # argparse would only say that it does not know it
+        return _usage(f"option {unknown[0]!r} is not known{_nearest_option(options.command, unknown[0])}")
+    match options.command:
+        case "run":
+            return _run(options, given[split + 1 :], given)
+        case "list":
+            return _list(options)
+        case "report":
+            return _report(options)
+        case "diff":
+            return _diff(options)
+        case _:
+            return commands.carry_out(options, given)
 
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser("halfeven", description=_ABOUT, allow_abbrev=False, epilog=_AFTER)
     parser.add_argument("--version", action="version", version=f"halfeven {metadata.version('halfeven')}")
-    commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
-    run = commands.add_parser("run", help="check backends and write a report", allow_abbrev=False)
+    commands_ = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
+    run = commands_.add_parser("run", help="check backends and write a report", allow_abbrev=False)
     run.add_argument("backends", nargs="*", metavar="BACKEND", help="names, groups or pkg.mod:attr (default: default)")
     run.add_argument("--profile", help="hold every backend to this profile instead of its own claim")
+    run.add_argument("--device", metavar="DEVICE", help="where all of them compute: cuda, cuda:1, xpu, ...")
+    run.add_argument("--compiled", action="store_true", help="all of them under torch.compile")
     run.add_argument("--tier", default="quick", help="quick (default) or standard")
     run.add_argument("-n", dest="workers", default="auto", help="processes (default: one per core; 0: no workers)")
     run.add_argument("--out", type=Path, default=Path("halfeven-report"), help="folder (default: halfeven-report)")
@@ -55,42 +71,57 @@ def _parser() -> argparse.ArgumentParser:
     run.add_argument(
         "--item", action="append", default=[], metavar="ID", help="run only this item of the report; repeatable"
     )
+    run.add_argument(
+        "--require", metavar="SHARE", help="to conform: each requirement checked (default), all, any, or as 90%%"
+    )
+    run.add_argument(
+        "--timeout", type=float, default=30.0, metavar="SECONDS", help="what a call may take (default: 30)"
+    )
+    run.add_argument("--python", metavar="PATH", help="the interpreter that has the backends, where it is another")
     run.add_argument("--resume", action="store_true", help="resume an interrupted run in --out")
-    lists = commands.add_parser("list", help="list backends, profiles, formulas, ...", allow_abbrev=False)
+    report = commands_.add_parser("report", help="write the report of a run that was cut short", allow_abbrev=False)
+    report.add_argument("out", type=Path, metavar="DIR", help="the folder of the run")
+    lists = commands_.add_parser("list", help="list backends, profiles, formulas, ...", allow_abbrev=False)
     lists.add_argument("what", metavar="WHAT", help="backends, profiles, formulas, requirements or documents")
     lists.add_argument(
         "names", nargs="*", default=[], metavar="FORMULA", help="with formulas: show these formulas in full"
     )
     lists.add_argument("--profile", help="only entries for this profile")
-    diff = commands.add_parser("diff", help="compare two reports; status 1 on a regression", allow_abbrev=False)
+    diff = commands_.add_parser("diff", help="compare two reports; status 1 on a regression", allow_abbrev=False)
     diff.add_argument("base", type=Path, help="the earlier report, or its folder")
     diff.add_argument("head", type=Path, help="the later one")
+    commands.add(commands_)
     return parser
 
 
 def _run(options: argparse.Namespace, extra: list[str], given: list[str]) -> int:
     from halfeven.conformance import runner
+    from halfeven.conformance.backends.axes import extended
     from halfeven.conformance.backends.protocol import canonical_profile
-    from halfeven.conformance.trial import TIERS
+    from halfeven.conformance.engine.tier import TIERS
+    from halfeven.conformance.report.share import EACH, requirement_share
     from halfeven.reference.systems import PROFILES
 
-    _among("tier", options.tier, TIERS)
+    among("tier", options.tier, TIERS)
     if options.workers != "auto" and not options.workers.isdigit():
         return _usage(f"-n {options.workers} is not accepted: give a number of processes, or auto")
     if options.resume:
         given = _taken_up(options, given)
     if options.profile is not None:
         options.profile = canonical_profile(options.profile)
-        _among("profile", options.profile, PROFILES)
+        among("profile", options.profile, PROFILES)
     request = runner.Request(
-        backends=options.backends or ["default"],
+        backends=[extended(b, options.device, compiled=options.compiled) for b in options.backends or ["default"]],
         profile=options.profile,
         tier=options.tier,
         seed=options.seed,
         out=options.out,
         workers=options.workers,
         items=options.item,
+        require=requirement_share(options.require or EACH),
         resume=options.resume,
+        timeout=options.timeout,
+        python=options.python or "",
         given=given,
         extra=extra,
     )
@@ -98,15 +129,24 @@ def _run(options: argparse.Namespace, extra: list[str], given: list[str]) -> int
 
 
 def _taken_up(options: argparse.Namespace, given: list[str]) -> list[str]:
-    """What the interrupted run was asked, which is asked again; another choice would leave out what it promised."""
-    from halfeven.conformance.report import codec
+    """What the interrupted run was asked, which is asked again; another choice would leave out what it promised.
 
-    path: Path = options.out / "report.json"
-    begun = shlex.split(codec.read_json(path).command) if path.exists() else []
+    A folder is data: code that it names and that is not this project's is imported only where the command line names
+    it as well.
+    """
+    from halfeven.conformance.backends.registry import is_ours
+    from halfeven.conformance.report import codec, folder
+
+    path: Path = options.out / folder.PLAN
+    begun = _words(codec.read_plan(path).command, path) if path.exists() else []
     if begun[:2] != ["halfeven", "run"]:
         return given
-    earlier, _ = _parser().parse_known_args(list(takewhile(lambda word: word != "--", begun[1:])))
-    for name in ("backends", "profile", "item"):
+    earlier = _earlier(begun, path)
+    if not options.backends and not all(map(is_ours, earlier.backends)):
+        named = " ".join(["halfeven", "run", *map(shlex.quote, earlier.backends), *map(shlex.quote, given[1:])])
+        msg = f"--resume: {options.out} names code that is not halfeven's, which must be named again: {named}"
+        raise ValueError(msg)
+    for name in ("backends", "profile", "item", "require", "device", "compiled"):
         had, now = getattr(earlier, name), getattr(options, name)
         if now and now != had:
             msg = f"--resume: {options.out} holds a run with {name} {had or 'by default'}, not {now}: leave it out"
@@ -115,21 +155,47 @@ def _taken_up(options: argparse.Namespace, given: list[str]) -> list[str]:
     return begun[1:]
 
 
+def _earlier(begun: list[str], path: Path) -> argparse.Namespace:
+    msg = f"{path}, at /command: {shlex.join(begun)!r} is not accepted: it is no run that can be resumed"
+    try:
+        with contextlib.redirect_stdout(None), contextlib.redirect_stderr(None):
+            earlier, unknown = _parser().parse_known_args(list(takewhile(lambda word: word != "--", begun[1:])))
+    except SystemExit:  # its words were no command, or asked for help
+        raise ValueError(msg) from None
+    if unknown:
+        raise ValueError(msg)
+    return earlier
+
+
+def _words(command: str, path: Path) -> list[str]:
+    try:
+        return shlex.split(command)
+    except ValueError as error:
+        msg = f"{path}, at /command: {command!r} is not accepted: {error}"
+        raise ValueError(msg) from None
+
+
+def _report(options: argparse.Namespace) -> int:
+    from halfeven.conformance import runner
+
+    return runner.report(options.out)
+
+
 def _list(options: argparse.Namespace) -> int:
     from tabulate import tabulate
 
     from halfeven.conformance.backends.protocol import canonical_profile
     from halfeven.reference import PROFILES
 
-    _among("WHAT", options.what, _LISTS)
+    among("WHAT", options.what, _LISTS)
     if options.profile is not None:
         options.profile = canonical_profile(options.profile)
-        _among("profile", options.profile, PROFILES)
+        among("profile", options.profile, PROFILES)
     if options.names:
         return _describe(options.what, options.names)
     rows = _LISTS[options.what](options.profile)
     widths = [{"text": 60, "says": 60, "source": 50, "equation": 70}.get(key, 70) for key in rows[0]] if rows else None
-    print(tabulate(rows, headers="keys", maxcolwidths=widths, disable_numparse=True))
+    say(tabulate(rows, headers="keys", maxcolwidths=widths, disable_numparse=True))
     return CONFORMS
 
 
@@ -150,15 +216,15 @@ def _describe(what: str, names: list[str]) -> int:
             p.name if p.default is p.empty else f"{p.name}={p.default!r}"
             for p in inspect.signature(f.function).parameters.values()
         )
-        print(f"{f.id}({arguments})\n\n    {f.equation}\n    {f.source} ({f.basis.name})\n")
-        print(f"{inspect.getdoc(f.function)}\n")
+        say(f"{f.id}({arguments})\n\n    {f.equation}\n    {f.source} ({f.basis.name})\n")
+        say(f"{inspect.getdoc(f.function)}\n")
         for choice, words in (f.behaviour.choices() if f.behaviour else {}).items():
             own = getattr(f.behaviour, choice)
-            print(f"    {choice}: {words[own]}; or " + ", ".join(w for v, w in words.items() if v != own))
+            say(f"    {choice}: {words[own]}; or " + ", ".join(w for v, w in words.items() if v != own))
         documented = FORMULAS[f.id.partition("@")[0]].behaviour
         for version in FORMULAS.versions(f.id):
             if version.version and version.behaviour is not None and documented is not None:
-                print(f"    {version.id} ({version.source}): {documented.against(version.behaviour)}")
+                say(f"    {version.id} ({version.source}): {documented.against(version.behaviour)}")
     return CONFORMS
 
 
@@ -235,10 +301,13 @@ _LISTS = {
 
 
 def _diff(options: argparse.Namespace) -> int:
+    import gc
+
     from halfeven.conformance.report import codec, diff
 
+    gc.disable()  # nothing of two reports becomes garbage, and to look for it takes a third of the time
     found = diff.diff(codec.read_json(_file(options.base)), codec.read_json(_file(options.head)))
-    print(diff.to_markdown(found))
+    say(diff.to_markdown(found))
     return DIFFERS if found.regressed else CONFORMS
 
 
@@ -247,25 +316,33 @@ def _file(path: Path) -> Path:
     return path / "report.json" if path.is_dir() else path
 
 
-def _among(name: str, value: str, accepted: Iterable[str]) -> None:
-    from halfeven.conformance.nearest import nearest
-
-    known = list(accepted)
-    if value not in known:
-        msg = f"{name}={value!r} is not accepted{nearest(value, known)}"
-        raise ValueError(msg)
-
-
 def _nearest_option(command: str, word: str) -> str:
     import difflib
 
-    known = {"run": ["--profile", "--tier", "-n", "--out", "--seed", "--item", "--resume"], "list": ["--profile"]}.get(
-        command, []
-    )
+    known = {
+        "run": [
+            "--profile",
+            "--tier",
+            "-n",
+            "--out",
+            "--seed",
+            "--item",
+            "--require",
+            "--timeout",
+            "--python",
+            "--device",
+            "--compiled",
+            "--resume",
+        ],
+        "list": ["--profile"],
+        **commands.OPTIONS,
+    }.get(command, [])
     near = difflib.get_close_matches(word.split("=", maxsplit=1)[0], known, n=2, cutoff=0.4)
     return f": did you mean {', '.join(near)}?" if near else (f": give one of {', '.join(known)}" if known else "")
 
 
 def _usage(message: str) -> int:
-    print(f"halfeven: {message}", file=sys.stderr)
+    from halfeven.conformance.report.printable import printable
+
+    print(f"halfeven: {printable(message, '')}", file=sys.stderr)
     return USAGE

@@ -11,9 +11,8 @@ from halfeven.reference.blocks import Array, BlockSize, Shape
 from halfeven.reference.profile import Operation
 
 Granularity = Literal["tensor", "channel", "token", "group", "block"]
-Layout = Literal["contiguous", "transposed", "strided", "offset", "expanded", "channels-last"]
 
-__all__ = ["DTYPES", "Array", "Case", "Configuration", "Granularity", "Layout", "code_dtype"]
+__all__ = ["DTYPES", "Array", "Case", "Configuration", "Granularity", "code_dtype"]
 
 DTYPES: dict[str, np.dtype[Any]] = {
     "float32": np.dtype(np.float32),
@@ -32,23 +31,21 @@ class Configuration:
         dtype: the float dtype: of the input, or of the reals that dequantize returns.
         grid: the codes.
         shape: the tensor's shape.
-        granularity: what shares a scale, in words.
+        granularity: what shares a scale, in words; or all of these ways by turns.
         block_size: elements per block along each dimension; None per tensor.
-        layout: how the input lies in memory.
     """
 
     operation: Operation
     dtype: str
     grid: Grid
     shape: Shape
-    granularity: Granularity = "tensor"
+    granularity: Granularity | Literal["any"] = "tensor"
     block_size: BlockSize | None = None
-    layout: Layout = "contiguous"
 
     def __str__(self) -> str:
         """The id in words."""
-        parts = [str(self.grid), self.dtype, f"per-{self.granularity}"]
-        return "/".join(parts if self.layout == "contiguous" else [*parts, self.layout])
+        parts = [str(self.grid), self.dtype]
+        return "/".join(parts if self.granularity == "any" else [*parts, f"per-{self.granularity}"])
 
 
 @dataclass(frozen=True, eq=False)

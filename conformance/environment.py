@@ -8,7 +8,6 @@ from importlib import metadata
 from typing import Any
 
 import numpy as np
-import torch
 
 __all__ = ["THREADS", "environment", "flushes_to_zero", "restore", "rounds_to_nearest"]
 
@@ -24,6 +23,8 @@ _DISTRIBUTIONS = ("halfeven", "numpy", "ml_dtypes", "torch", "hypothesis", "pyte
 
 def environment(workers: int = 0) -> dict[str, Any]:
     """Versions, CPU capability, threads per process, flush-to-zero and accelerator."""
+    import torch  # noqa: PLC0415 - who plans and judges does without it
+
     versions = {name: _version(name) for name in _DISTRIBUTIONS}
     return {
         "python": platform.python_version(),
@@ -41,7 +42,7 @@ def environment(workers: int = 0) -> dict[str, Any]:
 
 def _version(name: str) -> str:
     try:
-        return torch.__version__ if name == "torch" else metadata.version(name)
+        return metadata.version(name)
     except metadata.PackageNotFoundError:
         return "not installed"
 
@@ -62,6 +63,8 @@ def restore() -> str:
     The reference must not lose its subnormals, nor its rounding, to what a backend has switched on.
     """
     if flushes_to_zero():
+        import torch  # noqa: PLC0415 - as above; it was there for what has switched this on
+
         torch.set_flush_denormal(False)
         return "flush-to-zero was on"
     if not rounds_to_nearest():

@@ -6,43 +6,47 @@ from typing import Any
 
 import pytest
 
-from halfeven.conformance.backends.protocol import Backend
-from halfeven.conformance.plan import Item
+from halfeven.conformance.backends.offer import Offer
+from halfeven.conformance.engine.item import Item
+from halfeven.conformance.engine.run import run
 from halfeven.conformance.report.model import CONFORMING
-from halfeven.conformance.run import run
+from halfeven.conformance.report.printable import printable
 from halfeven.conformance.suite import failure
+from halfeven.conformance.workers import Worker
 
 __all__ = ["PlannedItem", "record"]
 
 
-def record(backend: Backend) -> dict[str, Any]:
+def record(offer: Offer) -> dict[str, Any]:
     """A backend as plain data, before it has run: all of its ``BackendRecord`` but the path."""
-    said = {key: getattr(backend, key) for key in ("name", "profile", "library", "version", "device")}
-    return said | {key: list(getattr(backend, key)) for key in ("operations", "dtypes", "granularities")}
+    said = {key: getattr(offer, key) for key in ("name", "profile", "library", "version", "device")}
+    return said | {key: list(getattr(offer, key)) for key in ("operations", "dtypes", "granularities", "lacks")}
 
 
 class PlannedItem(pytest.Item):
     """One item of the plan, or a backend that could not be had."""
 
-    def __init__(self, *, planned: Item | None = None, reason: str = "", **keywords: Any) -> None:  # noqa: D107 - pytest calls it
+    def __init__(  # noqa: D107 - pytest calls it
+        self, *, planned: Item | None = None, worker: Worker | None = None, reason: str = "", **keywords: Any
+    ) -> None:
         super().__init__(**keywords)
-        self.planned, self.reason = planned, reason
+        self.planned, self.worker, self.reason = planned, worker, reason
         self.sent: dict[str, Any] = {}
 
     def runtest(self) -> None:
         """Carry the item out; what it came to is sent with pytest's report."""
-        if self.planned is None:
+        if self.planned is None or self.worker is None:
             self.sent = {"absent": self.name, "reason": self.reason}
-            pytest.skip(self.reason)
-        result = run(self.planned)
-        b = self.planned.backend
+            pytest.skip(printable(self.reason))
+        result = run(self.planned, self.worker)
+        offer = self.planned.offer
         self.sent = {
             "result": asdict(result),
-            "backend": record(b) | {"path": b.path()},
-            "waivers": dict(b.waivers),
+            "backend": record(offer) | {"path": self.worker.path()},
+            "waivers": dict(offer.waivers),
         }
         if result.outcome == "not run":
-            pytest.skip(result.detail)
+            pytest.skip(printable(result.detail))
         if result.outcome not in CONFORMING:
             raise _Parts(failure(result))
 

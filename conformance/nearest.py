@@ -3,7 +3,7 @@
 import difflib
 from collections.abc import Iterable
 
-__all__ = ["nearest"]
+__all__ = ["among", "nearest"]
 
 _SHORT = 2  # letters that too many names share
 _FEW = 40  # names that are all shown
@@ -26,3 +26,15 @@ def nearest(word: str, known: Iterable[str]) -> str:
         alike = sorted(dict.fromkeys(near), key=lambda name: not name.startswith(f"{system}/"))
         return f": did you mean {', '.join(alike[:5])}?"
     return f": give one of {', '.join(sorted(among))}" if 0 < len(among) <= _FEW else ""
+
+
+def among(name: str, value: str, accepted: Iterable[str]) -> None:
+    """Refuse a value that is none of those accepted.
+
+    Raises:
+        ValueError: it is none of them; the message has the nearest.
+    """
+    known = list(accepted)
+    if value not in known:
+        msg = f"{name}={value!r} is not accepted{nearest(value, known)}"
+        raise ValueError(msg)

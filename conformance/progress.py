@@ -8,16 +8,15 @@ from collections.abc import Callable
 from typing import Any, TextIO
 
 import pytest
-from rich.console import Console
-from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
-from rich.table import Column
+from rich.progress import TaskID
 
+from halfeven.conformance.bar import bar, line
 from halfeven.conformance.child import Tell
+from halfeven.conformance.report.printable import printable
 
-__all__ = ["Display", "line"]
+__all__ = ["Display"]
 
 _EVERY = 10.0  # seconds between two lines where there is no terminal
-_BAR = 20
 
 
 class Display:
@@ -34,7 +33,7 @@ class Display:
         self.stream = stream or os.fdopen(os.dup(1), "w")  # pytest puts a file in place of 1 during a check
         self.total, self.done, self.backend = 0, 0, ""
         self.begun = self.said = clock()
-        self.bar = _bar(self.stream) if self.stream.isatty() else None
+        self.bar = bar(self.stream) if self.stream.isatty() else None
         self.task: TaskID | None = None
 
     @pytest.hookimpl(trylast=True)
@@ -62,7 +61,7 @@ class Display:
     def pytest_runtest_logstart(self, nodeid: str) -> None:
         """Name the backend that runs."""
         self.tell(nodeid)
-        self.backend = nodeid.partition("::")[0]
+        self.backend = printable(nodeid.partition("::")[0], "")
         self._show()
 
     def pytest_runtest_logfinish(self) -> None:
@@ -88,23 +87,3 @@ class Display:
         elif self.bar is None and now - self.said >= _EVERY:
             self.said = now
             print(line(self.done, self.total, self.backend, now - self.begun), file=self.stream, flush=True)
-
-
-def line(done: int, total: int, backend: str, elapsed: float) -> str:
-    """How far a run is, in one line: ``[214/899] torch.learnable, about 1:04 left``; ``elapsed`` is in seconds."""
-    width = len(str(total))
-    if not done:
-        return f"[{done:>{width}}/{total}] {backend}"
-    minutes, seconds = divmod(round(elapsed / done * (total - done)), 60)
-    return f"[{done:>{width}}/{total}] {backend}, about {minutes}:{seconds:02} left"
-
-
-def _bar(stream: TextIO) -> Progress:
-    return Progress(
-        TextColumn("{task.completed}/{task.total}"),
-        BarColumn(_BAR),
-        TimeRemainingColumn(),
-        TextColumn("{task.description}", table_column=Column(overflow="fold"), markup=False),
-        console=Console(file=stream),
-        transient=True,
-    )

@@ -19,6 +19,7 @@ from halfeven.reference.profile import Operation
 
 __all__ = [
     "CALLS",
+    "CALL_SHAPES",
     "REQUIREMENTS",
     "Arguments",
     "Basis",
@@ -39,6 +40,8 @@ Arguments = Mapping[str, Any]
 """One call by keyword: arrays are NumPy's; dtypes and enumerations are named by strings, grids are two ints."""
 Calls = Iterator[Arguments]
 
+#: The check of every formula that takes arrays: its calls in the table of call shapes.
+CALL_SHAPES = "call-shapes"
 Build = TypeVar("Build", bound=Callable[..., Calls])
 _Formulas = str | tuple[str, ...]
 _NO_DOCSTRINGS = 2  # python -OO

@@ -1,11 +1,11 @@
 """The requirements that a profile is held to: its documents', and those that every user expects of any quantizer."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import cache
 
-from halfeven.conformance.requirement import Basis, Requirement
-from halfeven.conformance.systems import requirements_of
+from halfeven.conformance.requirement import CALL_SHAPES, Basis, Requirement
+from halfeven.conformance.systems import requirements_of, takes_arrays
 from halfeven.reference import FORMULAS, PROFILES
 from halfeven.reference.profile import OPERATIONS, Operation
 from halfeven.reference.systems import SYSTEMS, system_of
@@ -13,6 +13,10 @@ from halfeven.reference.systems import SYSTEMS, system_of
 __all__ = ["canonical", "canonical_item", "every_requirement", "requirements"]
 
 _PARTS = 3  # of a requirement's id
+_ANY_CALL = (
+    "The same values give the same answer however the call is made: layout, place in memory, length, threads, gradient"
+    " mode, repetition."
+)
 
 _CODES: tuple[Operation, ...] = ("quantize", "fake_quantize")
 
@@ -41,26 +45,12 @@ _EVERY = (
     ),
     *_of_any(
         "expected",
-        "layout-independence",
-        "layout",
-        "Transposed, strided, offset, expanded and channels-last inputs give what the contiguous input gives, "
-        "rank 0 to 5.",
-        kills=("transposed-layout",),
-    ),
-    *_of_any(
-        "expected",
-        "granularity",
-        "granularity",
-        "Every element uses the parameters of its own block, i_d = floor(j_d / B_d): per channel on any axis, per"
-        " token, per group, per block.",
-        kills=("wrong-axis", "last-partial-block-untouched"),
-    ),
-    *_of_any(
-        "expected",
-        "every-position",
-        "position",
-        "The same value gives the same result at every position of a vector of any length, and in every call.",
-        kills=("last-partial-block-untouched",),
+        "any-call-shape",
+        "call-shapes",
+        "An element gives the same, and meets the parameters of its own block, i_d = floor(j_d / B_d), however the call"
+        " is made: size, rank, layout, place in memory, granularity, threads, gradient mode, repetition; and no zero"
+        " point, code, exponent or significand of a scale has a way of its own.",
+        kills=("transposed-layout", "wrong-axis", "last-partial-block-untouched"),
     ),
     *_of_any(
         "expected",
@@ -118,7 +108,10 @@ def requirements(profile: str) -> tuple[Requirement, ...]:
     """Every requirement of ``profile``: the smoke probes, its operations', those of any quantizer, its functions'."""
     system = system_of(profile)
     rows = requirements_of(system)
-    found = [*_of_operations(profile, rows), *(replace(r, basis=_basis(profile, r)) for r in rows if r.called)]
+    called = [replace(r, basis=_basis(profile, r)) for r in rows if r.called]
+    found = [*_of_operations(profile, rows), *called]
+    spoken = {r.id for r in found}  # an operation may have the id of its formula
+    found += [r for r in _in_call_shapes(called) if r.id not in spoken]
     return tuple(sorted(found, key=lambda r: r.aspect != "smoke"))
 
 
@@ -160,6 +153,14 @@ def _of_operations(profile: str, rows: tuple[Requirement, ...]) -> Iterator[Requ
         if {r.operation, *r.needs} <= available:
             id_ = f"{profile}/{r.id.partition('/')[2]}"
             yield replace(r, id=id_, basis=_basis(profile, r), formula=formulas.get(r.operation, ""))
+
+
+def _in_call_shapes(called: Sequence[Requirement]) -> Iterator[Requirement]:
+    """What is expected of every function that takes arrays."""
+    for formula in dict.fromkeys(r.formula for r in called):
+        if takes_arrays(formula):
+            id_, checks = f"{formula}/any-call-shape", (CALL_SHAPES,)
+            yield Requirement(id_, _ANY_CALL, "expected", "", checks, formula=formula, called=True)
 
 
 def _basis(profile: str, requirement: Requirement) -> Basis:

@@ -1,24 +1,38 @@
 """The suite's part of a pytest session: the plan becomes items, results come back, journal and report are written."""
 
+import contextlib
+import os
 import shlex
 import shutil
-from collections.abc import Iterable, Iterator
-from dataclasses import asdict
+import signal
+import sys
+import threading
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from halfeven.conformance.backends.registry import GROUPS, NotInstalled, resolve
+from halfeven.conformance.backends.registry import NotInstalled, members, same_name
+from halfeven.conformance.engine.item import Item
+from halfeven.conformance.engine.plan import plan
+from halfeven.conformance.engine.tier import TIERS
 from halfeven.conformance.environment import environment
 from halfeven.conformance.items import PlannedItem, record
-from halfeven.conformance.plan import Item, plan
 from halfeven.conformance.report import codec, folder
-from halfeven.conformance.report.model import BackendRecord, Report, Result, Witness
+from halfeven.conformance.report.journal import Absent, Entry, Journal, Known, Plan
+from halfeven.conformance.report.model import BackendRecord, Result, Witness
+from halfeven.conformance.report.printable import printable
+from halfeven.conformance.report.share import requirement_share
 from halfeven.conformance.report.terminal import to_text
 from halfeven.conformance.requirements import canonical_item, requirements
-from halfeven.conformance.suite import unused_waivers
+from halfeven.conformance.workers import Worker
+from halfeven.conformance.workers.child import Child
+from halfeven.conformance.workers.named import worker_of
+from halfeven.conformance.workers.pipe import Pipe
+from halfeven.conformance.workers.server import FOLDER, Server
 from halfeven.reference.systems import PROFILES
 
 __all__ = ["Session"]
@@ -33,45 +47,56 @@ class Session:
         self.config = config
         given = getattr(config, "workerinput", None)  # what xdist adds in a worker
         self.worker = given is not None
-        self.results: list[dict[str, Any]] = []
-        self.backends: dict[str, dict[str, Any]] = {}
-        self.absent: dict[str, str] = {}
-        self.waivers: dict[str, dict[str, int]] = {}
-        self.planned: set[str] | None = None  # the names of the items; None until they are known
-        self.promised = 0  # how many an interrupted run had planned
-        self.interrupted = False
-        self.started = datetime.now(UTC).isoformat(timespec="seconds")
+        self.server = Server(config.getoption("halfeven_python") or sys.executable)
+        self.asked: Worker | None = None
+        self.journal = Journal()
+        self.lock: folder.Lock | None = None
+        self.promised = False
+        self.fault = ""  # why the folder cannot be written to
+        option = config.getoption
+        try:
+            require = requirement_share(option("halfeven_require"))
+        except ValueError as error:
+            raise pytest.UsageError(str(error)) from error
+        self.plan = Plan(
+            created=datetime.now(UTC).isoformat(timespec="seconds"),
+            command=option("halfeven_command") or shlex.join(["pytest", *config.invocation_params.args]),
+            tier=option("halfeven_tier"),
+            seed=option("halfeven_seed"),
+            require=require,
+            environment=environment(len(getattr(config.option, "tx", None) or [])),
+        )
         self.done: set[str] = set()
-        self.command = config.getoption("halfeven_command") or shlex.join(["pytest", *config.invocation_params.args])
-        out = config.getoption("halfeven_out")
+        out = option("halfeven_out")
         self.out = Path.cwd() / out if out else None  # whatever folder a backend changes to
+        if given is None and FOLDER not in os.environ:
+            self.server.start()  # once for all processes of xdist
         if given is not None:
             self.done = set(given[_KEY])
         elif self.out is not None:
-            self._open(self.out)
+            try:
+                self._open(self.out)
+            except (ValueError, OSError) as error:
+                raise pytest.UsageError(printable(str(error))) from error
+            _interrupt_on_sigterm()
 
     def _open(self, out: Path) -> None:
-        """Begin the journal, or take up an interrupted one."""
-        journal = out / folder.JOURNAL
+        """Begin the folder, or take up an interrupted run; no other run writes there until this process ends."""
+        self.lock = folder.Lock(out)
         if not self.config.getoption("halfeven_resume"):
-            out.mkdir(parents=True, exist_ok=True)
-            journal.unlink(missing_ok=True)
-            self._write(complete=False)
+            (out / folder.JOURNAL).unlink(missing_ok=True)
+            self._keep_plan(None)
+            folder.write(folder.report_of(self.plan, self.journal), out)
             return
-        if not (out / folder.REPORT).exists():
-            msg = f"--resume: {out} has no report.json of an earlier run; leave --resume out, or give its --out"
-            raise pytest.UsageError(msg)
-        earlier = codec.read_json(out / folder.REPORT)
-        options = {key: self.config.getoption(f"halfeven_{key}") for key in ("tier", "seed")}
-        if (earlier.tier, earlier.seed) != (options["tier"], options["seed"]):
+        if not (out / folder.PLAN).exists():
+            msg = f"--resume: {out} has no {folder.PLAN} of an earlier run; leave --resume out, or give its --out"
+            raise ValueError(msg)
+        earlier, self.journal = folder.read(out)
+        if (earlier.tier, earlier.seed) != (self.plan.tier, self.plan.seed):
             msg = f"--resume: {out} was begun with tier {earlier.tier} and seed {earlier.seed}; give the same"
-            raise pytest.UsageError(msg)
-        kept = codec.read_journal(journal) if journal.exists() else []
-        self.done = {f"{r.backend}::{r.id}" for r in kept}
-        self.command, self.promised = earlier.command, 0 if earlier.complete else earlier.expected
-        self.results = [asdict(r) for r in kept]
-        self.backends = {r.backend: {"name": r.backend, "profile": r.profile} for r in kept}
-        self.backends |= {b.name: asdict(b) for b in earlier.backends}
+            raise ValueError(msg)
+        self.done = self.journal.answered
+        self.plan = replace(self.plan, command=earlier.command, created=earlier.created, names=earlier.names)
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_configure_node(self, node: Any) -> None:
@@ -91,51 +116,77 @@ class Session:
         wanted = {canonical_item(item) for item in self.config.getoption("halfeven_item")}
         planned = list(self._plan())
         self._check_resumed({name.split("::")[0] for name, *_ in planned})
-        for name, item, reason in planned:
+        for name, item, worker, reason in planned:
             chosen = not wanted or name in wanted or name.partition("::")[2] in wanted  # the id, of any backend
             if chosen and name not in self.done:
-                items.append(PlannedItem.from_parent(session, name=name, nodeid=name, planned=item, reason=reason))
+                items.append(
+                    PlannedItem.from_parent(session, name=name, nodeid=name, planned=item, worker=worker, reason=reason)
+                )
 
     def pytest_collection_finish(self, session: pytest.Session) -> None:
         """Promise what -k and its like have left."""
         items = [item for item in session.items if isinstance(item, PlannedItem)]
-        for item in items:
-            if item.planned is not None:
-                self.backends.setdefault(item.planned.backend.name, record(item.planned.backend))
+        for offer in {id(i.planned.offer): i.planned.offer for i in items if i.planned is not None}.values():
+            self._keep(_known(record(offer), offer.waivers))
         self._promise(item.nodeid for item in items)
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_xdist_node_collection_finished(self, ids: list[str]) -> None:
         """Promise what a worker is about to run: the controlling process collects nothing itself."""
-        if self.planned is None:
+        if not self.promised:
             only = self.config.getoption("halfeven_only")
             self._promise(name for name in ids if only or _is_planned(name))
 
     def _promise(self, names: Iterable[str]) -> None:
-        """Write down how much is planned before the first check, so that what never comes back is missed."""
-        self.planned = {*names, *self.done}
-        if not self.worker:
-            self._write(complete=False)
+        """Write down what is planned before the first check, so that what never comes back is missed, by name."""
+        self.promised = True
+        self._keep_plan({*names, *self.done, *(self.plan.names or ())})
+        if not self.worker and self.out is not None:
+            folder.write(folder.report_of(self.plan, self.journal), self.out)
+
+    def _keep_plan(self, names: set[str] | None) -> None:
+        self.plan = replace(self.plan, names=None if names is None else tuple(sorted(names)))
+        if not self.worker and self.out is not None:
+            codec.write_plan(self.plan, self.out / folder.PLAN)
 
     def _check_resumed(self, planned: set[str]) -> None:
-        if left := sorted({name.partition("::")[0] for name in self.done} - planned):
+        if left := sorted({r.backend for r in self.journal.results.values()} - planned):
             msg = f"--resume: {self.out} holds results of {', '.join(left)}: name what that run named, or another --out"
             raise pytest.UsageError(msg)
 
-    def _plan(self) -> Iterator[tuple[str, Item | None, str]]:
+    def _plan(self) -> Iterator[tuple[str, Item | None, Worker | None, str]]:
         option = self.config.getoption
-        specs = dict.fromkeys(n for spec in option("halfeven_backend") for n in GROUPS.get(spec, (spec,)))
+        specs = dict.fromkeys(n for spec in option("halfeven_backend") for n in members(spec))
+        named: dict[str, str] = {}
         for spec in specs:
             try:
-                backends = resolve(spec, option("halfeven_profile"))
+                worker = self._worker(spec)
+                offer = worker.offer
             except NotInstalled as missing:
-                yield spec, None, str(missing)
+                yield spec, None, None, str(missing)
                 continue
             except (ValueError, TypeError) as error:
-                raise pytest.UsageError(str(error)) from error
-            for backend in backends:
-                for item in plan(backend, option("halfeven_tier"), option("halfeven_seed")):
-                    yield f"{backend.name}::{item.id}", item, ""
+                raise pytest.UsageError(printable(str(error))) from error
+            if named.setdefault(offer.name, spec) != spec:  # their results would be taken for each other's
+                raise pytest.UsageError(same_name(offer.name, named[offer.name], spec))
+            for item in plan(offer, option("halfeven_tier"), option("halfeven_seed")):
+                yield f"{offer.name}::{item.id}", item, worker, ""
+            worker.close()  # until its first item; most of the others wait longer
+
+    def _worker(self, spec: str) -> Child | Pipe:
+        """A backend in a process of its own, which starts when it is asked."""
+        option = self.config.getoption
+        timeout = option("halfeven_timeout")
+        budget = timeout * TIERS[option("halfeven_tier")].budget
+        return worker_of(spec, self.server, option("halfeven_profile"), timeout=timeout, budget=budget, stops=True)
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_runtest_setup(self, item: pytest.Item) -> None:
+        """End the process of the backend before, whose checks are done: libraries are large."""
+        if isinstance(item, PlannedItem) and item.worker is not self.asked:
+            if self.asked is not None:
+                self.asked.close()
+            self.asked = item.worker
 
     @pytest.hookimpl(wrapper=True)
     def pytest_runtest_makereport(self, item: pytest.Item, call: pytest.CallInfo[None]) -> Any:
@@ -154,10 +205,10 @@ class Session:
         if not sent:
             return
         if "absent" in sent:
-            self.absent[sent["absent"]] = sent["reason"]
+            self._keep(Absent(sent["absent"], sent["reason"]))
         else:
-            self._keep(sent["result"], sent["backend"])
-            self.waivers[sent["backend"]["name"]] = sent["waivers"]
+            self._keep(_known(sent["backend"], sent["waivers"]))
+            self._keep(_result(sent["result"]))
 
     def _crashed_worker(self, report: pytest.TestReport) -> None:
         """A backend that took its process down leaves no result of its own: xdist reports the item as failed."""
@@ -168,82 +219,76 @@ class Session:
         profile, operation, *_ = [*id_.split("/"), "", ""]
         requirement = next(r for r in requirements(profile) if f"{id_}/".startswith(f"{r.id}/"))
         check = next((c for c in requirement.checks if id_.endswith(f"/{c}")), requirement.checks[0])
-        record = self.backends.get(name, {"name": name, "profile": profile})
         self._keep(
-            {
-                "id": id_,
-                "backend": name,
-                "profile": profile,
-                "operation": operation,
-                "requirement": requirement.id,
-                "check": check,
-                "configuration": {},
-                "outcome": "crashed",
-                "cause": "the process died",
-                "detail": str(report.longrepr),
-            },
-            record,
+            Result(
+                id=id_,
+                backend=name,
+                profile=profile,
+                operation=operation,
+                requirement=requirement.id,
+                check=check,
+                configuration={},
+                outcome="crashed",
+                cause="the process died",
+                detail=str(report.longrepr),
+                ended="the worker process died",
+            )
         )
 
-    def _keep(self, result: dict[str, Any], backend: dict[str, Any]) -> None:
-        self.results.append(result)
-        previous = self.backends.get(backend["name"], {})
-        self.backends[backend["name"]] = {
-            **previous,
-            **backend,
-            "path": backend.get("path") or previous.get("path", ""),
-        }
-        if self.out is not None:
-            codec.append(self.out / folder.JOURNAL, _result(result))
+    def _keep(self, entry: Entry) -> None:
+        """Take up what came, and write it down at once; where that fails, the run ends."""
+        if not self.journal.add(entry) or self.worker or self.out is None or self.fault:
+            return
+        try:
+            codec.append(self.out / folder.JOURNAL, entry)
+        except OSError as error:
+            self.fault = str(error)
+            self.session.shouldstop = "the journal cannot be written"
 
-    def pytest_keyboard_interrupt(self) -> None:
-        """Remember that the run did not finish."""
-        self.interrupted = True
+    def pytest_sessionstart(self, session: pytest.Session) -> None:
+        """Know the session, to stop it."""
+        self.session = session
 
-    @property
-    def _complete(self) -> bool:
-        """Whether everything that was planned has come to a result."""
-        have = {f"{r['backend']}::{r['id']}" for r in self.results} | self.absent.keys()
-        whole = self.planned is not None and self.planned <= have and len(have) >= self.promised
-        return whole and not self.interrupted
+    def pytest_sessionfinish(self, session: pytest.Session) -> None:
+        """Write the report, complete or not; too little checked is a failure of pytest's run too."""
+        if self.worker:
+            return
+        report = folder.report_of(self.plan, self.journal)
+        if self.out is not None and not self.fault:
+            try:
+                folder.write(report, self.out)
+            except OSError as error:
+                self.fault = str(error)
+        if session.exitstatus == pytest.ExitCode.OK and (self.fault or report.unmet):
+            session.exitstatus = pytest.ExitCode.TESTS_FAILED
 
-    def pytest_sessionfinish(self) -> None:
-        """Write the report, complete or not."""
-        if not self.worker and self.out is not None:
-            self._write(complete=self._complete)
+    def pytest_unconfigure(self) -> None:
+        """End every backend; say what could not be written, past what captures output; give the folder free."""
+        self.server.close()
+        if self.fault:
+            capture: Any = self.config.pluginmanager.getplugin("capturemanager")
+            with capture.global_and_fixture_disabled() if capture else contextlib.nullcontext():
+                print(f"halfeven: {printable(self.fault)}", file=sys.stderr, flush=True)
+        if self.lock is not None:
+            self.lock.release()
 
     def pytest_terminal_summary(self, terminalreporter: Any) -> None:
         """The few lines at the end of a run."""
-        report = self._report(complete=self._complete)
+        report = folder.report_of(self.plan, self.journal)
         terminalreporter.section("halfeven")
         out = self.config.getoption("halfeven_out") or ""
         terminalreporter.write_line(to_text(report, shutil.get_terminal_size().columns, out))
 
-    def _report(self, *, complete: bool) -> Report:
-        option = self.config.getoption
-        defaults = {"library": "", "version": "", "device": "", "path": ""}
-        results = [_result(r) for r in self.results]
-        results += self._waivers(results) if complete else []
-        return Report(
-            command=self.command,
-            tier=option("halfeven_tier"),
-            seed=option("halfeven_seed"),
-            environment=environment(len(getattr(self.config.option, "tx", None) or [])),
-            backends=tuple(BackendRecord(**{**defaults, **_tuples(b)}) for _, b in sorted(self.backends.items())),
-            results=tuple(sorted(results, key=lambda r: (r.backend, r.id))),
-            expected=max(len(self.planned or ()), self.promised, len(results)),
-            complete=complete,
-            not_run=tuple({"backend": name, "reason": reason} for name, reason in sorted(self.absent.items())),
-            created=self.started,
-        )
 
-    def _waivers(self, results: list[Result]) -> list[Result]:
-        records = [(name, self.backends[name]["profile"], given) for name, given in self.waivers.items()]
-        return [w for name, profile, given in records for w in unused_waivers(name, profile, given, results)]
+def _interrupt_on_sigterm() -> None:
+    """Let SIGTERM end the run as Ctrl-C does, with a report, where nobody else has taken it."""
+    if threading.current_thread() is threading.main_thread() and signal.getsignal(signal.SIGTERM) is signal.SIG_DFL:
+        signal.signal(signal.SIGTERM, _interrupt)
 
-    def _write(self, *, complete: bool) -> None:
-        if self.out is not None:
-            folder.write(self._report(complete=complete), self.out)
+
+def _interrupt(*_: object) -> None:
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)  # a second one must not cut the report short
+    raise KeyboardInterrupt
 
 
 def _is_planned(name: str) -> bool:
@@ -251,10 +296,12 @@ def _is_planned(name: str) -> bool:
     return "::" not in name or name.partition("::")[2].partition("/")[0] in PROFILES
 
 
+def _known(said: dict[str, Any], waivers: Mapping[str, int]) -> Known:
+    defaults = {"library": "", "version": "", "device": "", "path": ""}
+    record: dict[str, Any] = {k: tuple(v) if isinstance(v, list) else v for k, v in {**defaults, **said}.items()}
+    return Known(BackendRecord(**record), dict(waivers))
+
+
 def _result(data: dict[str, Any]) -> Result:
     shown = data.get("witness")
     return Result(**{**data, "witness": Witness(**shown) if isinstance(shown, dict) else shown})
-
-
-def _tuples(record: dict[str, Any]) -> dict[str, Any]:
-    return {k: tuple(v) if isinstance(v, list) else v for k, v in record.items()}

@@ -1,24 +1,30 @@
 """The public entry points: ``check`` for one function, ``conformance_suite`` for one's own test file."""
 
 import inspect
-from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from halfeven.conformance import view
+from halfeven.conformance.backends.axes import along, extended, split
 from halfeven.conformance.backends.protocol import ArrayKind, Backend, adapt, canonical_profile
+from halfeven.conformance.bar import counted
+from halfeven.conformance.claim import says_something, unused_waivers
+from halfeven.conformance.engine.item import UNDOCUMENTED, Item
+from halfeven.conformance.engine.plan import plan
+from halfeven.conformance.engine.run import run
+from halfeven.conformance.engine.tier import TIERS, Tier
 from halfeven.conformance.nearest import nearest
-from halfeven.conformance.plan import Item, plan
 from halfeven.conformance.report.groups import worst
 from halfeven.conformance.report.model import CONFORMING, OutcomeName, Result, Witness
+from halfeven.conformance.report.printable import printable
+from halfeven.conformance.report.share import EACH, requirement_share, share, unmet
 from halfeven.conformance.requirements import requirements
-from halfeven.conformance.run import run
-from halfeven.conformance.trial import TIERS, Tier
+from halfeven.conformance.workers.inside import Inside
 from halfeven.reference.catalogue import FORMULAS
 from halfeven.reference.profile import Operation
 from halfeven.reference.systems import PROFILES, profile_of
 
-__all__ = ["Verdict", "check", "conformance_suite", "failure", "says_something", "unused_waivers"]
+__all__ = ["Verdict", "check", "conformance_suite", "failure"]
 
 
 @dataclass(frozen=True)
@@ -28,22 +34,38 @@ class Verdict:
     Attributes:
         backend: the name of what was checked.
         results: one per requirement, check and configuration.
+        require: how much must have been checked for it to conform.
+        lacks: the requirements that the backend declares not to offer.
     """
 
     backend: str
     results: tuple[Result, ...]
+    require: str = EACH
+    lacks: tuple[str, ...] = ()
 
     @property
     def conforms(self) -> bool:
-        """Whether something that the document says was tested, and nothing differs from the profile."""
+        """Whether as much was checked as is required, some of it documented, and nothing differs from the profile."""
         ran = [r for r in self.results if r.outcome != "not run"]
-        return says_something(self.results) and all(r.outcome in CONFORMING for r in ran)
+        return self._is_enough and all(r.outcome in CONFORMING for r in ran)
+
+    @property
+    def share(self) -> float:
+        """The checks that ran, of those planned: a check that the backend refuses is missing."""
+        return share(self.results)
+
+    @property
+    def _is_enough(self) -> bool:
+        return says_something(self.results) and not unmet(self.results, self.require, self.lacks)
 
     @property
     def outcome(self) -> OutcomeName:
-        """In one word: crashed, differs, budgeted, exact, or not run. Single results may be ``explained``."""
+        """In one word: crashed, differs, budgeted, exact, or not run. Single results may be ``explained``.
+
+        It is not run too where too little was to say that the backend conforms.
+        """
         found = worst(r.outcome for r in self.results)
-        if found == "exact" and not says_something(self.results):
+        if found in CONFORMING and not self._is_enough:
             return "not run"
         return "differs" if found == "explained" else found
 
@@ -68,7 +90,7 @@ class Verdict:
     def __str__(self) -> str:  # noqa: D105
         from halfeven.conformance.report.terminal import short  # noqa: PLC0415 - printing needs the report, checking not
 
-        return short(self.results)
+        return short(self.results, self.require, self.lacks)
 
 
 def check(
@@ -80,6 +102,10 @@ def check(
     formula: str | None = None,
     array: ArrayKind | None = None,
     seed: int = 0,
+    require: str = EACH,
+    first: bool = False,
+    device: str = "",
+    compiled: bool = False,
 ) -> Verdict:
     """Check ``fn`` against ``profile``, in this process.
 
@@ -88,6 +114,14 @@ def check(
     or object with several operations, or a ``Backend``, is checked in all of them. With ``formula``, the id of a
     documented function, ``fn`` is called with that function's arguments by keyword, and held to the requirements that
     speak of it.
+
+    It conforms where nothing differs and enough was checked: with ``require="each"`` each requirement at least once,
+    with ``"all"`` every check, with ``"any"`` any of them, with a share such as ``"90%"`` that many of the checks.
+
+    With ``first`` it ends at the first check that differs. On a terminal a bar shows how far it is.
+
+    With ``device``, such as ``"cuda"``, it gets tensors that are there; with ``compiled`` it is called under
+    ``torch.compile``.
 
     Raises:
         TypeError: ``fn`` is no function, class or object with an operation, or does not take the formula's arguments.
@@ -99,6 +133,7 @@ def check(
     if seed < 0:
         msg = f"seed={seed} is not accepted: give 0 or more"
         raise ValueError(msg)
+    require = requirement_share(require)
     if formula is None:
         backend = adapt(fn, profile=profile, operation=operation or "quantize", array=array)
     elif operation is not None:
@@ -106,8 +141,16 @@ def check(
         raise ValueError(msg)
     else:
         backend = _of_formula(fn, formula, profile, array)
-    results = [run(item) for item in plan(backend, tier, seed)]
-    return Verdict(backend.name, (*results, *unused_waivers(backend.name, backend.profile, backend.waivers, results)))
+    backend = along(backend, split(extended("", device, compiled=compiled))[1], tried=False)
+    worker = Inside(backend)
+    results: list[Result] = []
+    for item in counted(plan(worker.offer, tier, seed), backend.name):
+        results.append(run(item, worker))
+        if first and results[-1].outcome not in {*CONFORMING, "not run"}:
+            break
+    else:
+        results += unused_waivers(backend.name, backend.profile, backend.waivers, results)
+    return Verdict(backend.name, tuple(results), require, tuple(backend.lacks))
 
 
 def _of_formula(fn: Any, formula: str, profile: str | None, array: ArrayKind | None) -> Backend:
@@ -142,25 +185,34 @@ def _of_formula(fn: Any, formula: str, profile: str | None, array: ArrayKind | N
     return Backend(name, profile or claim, operations, shared, functions=functions, array=kind)
 
 
-def conformance_suite(source: Any, *, profile: str | None = None, tier: Tier = "quick", seed: int = 0) -> type:
+def conformance_suite(
+    source: Any, *, profile: str | None = None, tier: Tier = "quick", seed: int = 0, require: str = EACH
+) -> type:
     """A test class with one test per item, for one's own test file; its name must begin with Test.
+
+    A check that the backend refuses is skipped, with the reason; with ``require="all"`` it fails. No test sees more
+    than its own check, so a share is for ``check`` and for ``halfeven run`` to judge.
 
     Raises:
         TypeError, ValueError: as ``check``.
     """
     import pytest  # noqa: PLC0415 - only who writes a test file needs it
 
+    strict = requirement_share(require) == "all"
     backend = adapt(source, profile=profile)
-    items = plan(backend, tier, seed)
+    worker = Inside(backend)
+    items = plan(worker.offer, tier, seed)
 
     class Suite:
         """Every requirement of the profile, against one backend."""
 
         @pytest.mark.parametrize("item", items, ids=[item.id for item in items])
         def test_conformance(self, item: Item) -> None:
-            result = run(item)
+            result = run(item, worker)
             if result.outcome == "not run":
-                pytest.skip(result.detail)
+                if strict and item.check != UNDOCUMENTED and item.requirement.id not in backend.lacks:
+                    pytest.fail(f"{result.name} was refused: {printable(result.detail)}", pytrace=False)
+                pytest.skip(printable(result.detail))
             if result.outcome not in CONFORMING:
                 pytest.fail(failure(result), pytrace=False)
 
@@ -168,18 +220,11 @@ def conformance_suite(source: Any, *, profile: str | None = None, tier: Tier = "
     return Suite
 
 
-def says_something(results: Sequence[Result]) -> bool:
-    """Whether a requirement that a document or a measurement settles was tried; smoke and layouts alone say little."""
-    spoken = [r for p in {r.profile for r in results} for r in requirements(p)]
-    settled = {r.id for r in spoken if r.basis in {"documented", "measured"} or (r.called and r.basis == "expected")}
-    return any(r.requirement in settled and r.outcome not in {"not run", "implementation-defined"} for r in results)
-
-
 def failure(result: Result) -> str:
     """The message of a failed item: what differs, the witness, and the script that shows it."""
     lines = [f"{result.backend} {result.outcome} from profile {result.profile}: {result.requirement}"]
     if result.outcome == "crashed":
-        return "\n".join([f"{result.backend} crashed: {result.requirement}", result.detail])
+        return printable("\n".join([f"{result.backend} crashed: {result.requirement}", result.detail]))
     if result.differing:
         lines.append(f"{result.differing} of {result.points} points, by up to {result.steps} {result.unit}")
     lines.append(result.cause)
@@ -192,24 +237,4 @@ def failure(result: Result) -> str:
             f"x / scale = {w.quotient}; distance to the nearest tie {w.to_tie}" if w.quotient else w.where,
         ]
         lines += ["", w.script] if w.script else []
-    return "\n".join(lines)
-
-
-def unused_waivers(name: str, profile: str, waivers: Mapping[str, int], results: Sequence[Result]) -> list[Result]:
-    """A result that differs for each waiver that no result needed: it hides nothing now, and must go."""
-    used = {r.requirement for r in results if r.backend == name and r.outcome == "budgeted"}
-    return [
-        Result(
-            id=f"{requirement}/waiver",
-            backend=name,
-            profile=profile,
-            operation=requirement.split("/")[1] if "/" in requirement else "",
-            requirement=requirement,
-            check="waiver",
-            configuration={},
-            outcome="differs",
-            cause=f"the waiver of {steps} steps is not needed: remove it",
-        )
-        for requirement, steps in waivers.items()
-        if requirement not in used
-    ]
+    return printable("\n".join(lines))

@@ -1,16 +1,16 @@
 """A function with a document's own arguments, seen as an operation on a grid, for which boundaries can be built."""
 
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
 import numpy as np
 import torch
 
-from halfeven.conformance.arrays import from_backend
+from halfeven.conformance.arrays import as_it_lies, placed
 from halfeven.conformance.backends.protocol import ArrayKind, Unsupported
 from halfeven.conformance.configuration import DTYPES, Array, Configuration, Granularity, code_dtype
-from halfeven.conformance.formulas import handed
 from halfeven.conformance.quote import spelt
 from halfeven.reference import FORMULAS, Grid
 from halfeven.reference.blocks import BlockSize, parameter_shape
@@ -31,26 +31,52 @@ _BLOCKS: dict[Granularity, BlockSize | None] = {
 }
 
 
-def operation(fn: Callable[..., Any], view: AffineView, array: ArrayKind) -> Callable[..., Any]:
+@dataclass(frozen=True)
+class operation:  # noqa: N801 - it is called as the function that it stands for
     """``fn`` as the operation of its view: a method as backends have them, for arrays of the kind ``array``.
 
     It raises Unsupported for what the document has no arguments for.
     """
 
-    def call(*arrays: Any, qmin: int, qmax: int, block_size: BlockSize | None = None, dtype: Any = "float32") -> Any:
-        x, scale, *zero = map(from_backend, arrays)
+    fn: Callable[..., Any]
+    view: AffineView
+    array: ArrayKind
+
+    def __call__(
+        self, *arrays: Any, qmin: int, qmax: int, block_size: BlockSize | None = None, dtype: Any = "float32"
+    ) -> Any:
+        """Hand the arrays over as the document's arguments."""
+        x, scale, *zero = map(as_it_lies, arrays)
         reals = DTYPES[str(dtype).removeprefix("torch.")]
+        grid = Grid(qmin, qmax)
         try:
-            given = view.arguments(x, scale, *(zero or [np.zeros_like(scale)]), Grid(qmin, qmax), block_size, reals)
+            given = self.view.arguments(x, scale, *(zero or [np.zeros_like(scale)]), grid, block_size, reals)
         except ValueError as reason:
             raise Unsupported(str(reason)) from None
-        if array == "torch":
-            given = {name: handed(value) for name, value in given.items()}
-        found = view.result(fn(**given))
+        if self.array == "torch":
+            given = {name: to_backend(value, arrays[0].device) for name, value in given.items()}
+        found = self.view.result(self.fn(**given))
         below_a_byte = isinstance(found, np.ndarray) and found.dtype.name.startswith(("int", "uint"))
         return found.astype(np.int32) if below_a_byte and found.dtype.kind == "V" else found
 
-    return call
+    def around(self, fn: Callable[..., Any]) -> "operation":
+        """The same of another function, such as the compiled one."""
+        return replace(self, fn=fn)
+
+
+def to_backend(value: Any, device: torch.device) -> Any:
+    """An argument with torch's tensors for its arrays; on the CPU over the same memory.
+
+    Raises:
+        Unsupported: torch has no such tensor.
+    """
+    if isinstance(value, np.ndarray | np.generic):
+        try:
+            return placed(np.asarray(value), device)
+        except TypeError:  # such as int4
+            msg = f"torch has no tensor of {value.dtype}"
+            raise Unsupported(msg) from None
+    return type(value)(to_backend(v, device) for v in value) if isinstance(value, tuple | list) else value
 
 
 def granularities(view: AffineView) -> tuple[Granularity, ...]:

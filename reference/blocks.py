@@ -105,6 +105,8 @@ def per_element(parameter: Array, shape: Shape, block_size: BlockSize | None) ->
             msg = f"a single parameter is not accepted: shape {shape} in blocks of {block_size} needs {expected}"
             raise ValueError(msg)
         return parameter
+    if all(b == 1 or n == 1 for b, n in zip(block_size, expected, strict=True)):
+        return parameter  # along each dimension one per element, or one for all
     return parameter[np.ix_(*(np.arange(n) // b for n, b in zip(shape, block_size, strict=True)))]
 
 

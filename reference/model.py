@@ -338,10 +338,15 @@ def _to_grid(model: EvaluationModel, q: Array, grid: Grid) -> Array:
 
 def _clamp(v: Array, lo: Array, hi: Array) -> Array:
     """V limited to [lo, hi]; NaN passes, and a zero inside keeps its sign."""
-    return np.where(v < lo, lo, np.where(v > hi, hi, v)).astype(v.dtype, copy=False)
+    limited = np.array(v)
+    np.copyto(limited, hi, where=v > hi)
+    np.copyto(limited, lo, where=v < lo)
+    return limited
 
 
 def _nan(model: EvaluationModel, q: Array, where: Array, z: Array, grid: Grid) -> Array:
+    if not where.any():
+        return q
     match model.nan:
         case "propagate":
             cast = model.integer.startswith("int")

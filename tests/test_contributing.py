@@ -10,10 +10,11 @@ import pytest
 import torch
 
 from halfeven.conformance.backends.protocol import Backend
-from halfeven.conformance.plan import Item
+from halfeven.conformance.engine.item import Item
+from halfeven.conformance.engine.run import run
 from halfeven.conformance.requirement import REQUIREMENTS
-from halfeven.conformance.run import run
 from halfeven.conformance.systems import call_sets
+from halfeven.conformance.workers.inside import Inside
 from halfeven.reference import FORMULAS
 from oracles import DERIVATIONS
 
@@ -59,7 +60,8 @@ def test_the_formula_of_the_walk_through_is_asked_and_its_versions_are_named() -
 
     def outcome(function: Any) -> Any:
         backend = Backend("mine", "onnx", functions={"example/quantize": function})
-        return run(Item(backend, requirement, "nearest", None, "quick", 0))
+        worker = Inside(backend)
+        return run(Item(worker.offer, requirement, "nearest", None, "quick", 0), worker)
 
     def exact(x: torch.Tensor) -> torch.Tensor:
         return torch.from_numpy(FORMULAS["example/quantize"].function(x.numpy()))

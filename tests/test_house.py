@@ -3,6 +3,7 @@
 import ast
 import importlib.util
 import re
+import subprocess
 import sys
 import tomllib
 from collections.abc import Iterator
@@ -35,44 +36,57 @@ ALLOWED = {
     "conformance": BASE | {"halfeven.reference", "halfeven.optimized", "halfeven.conformance"},
     "plugin": {"pytest", "halfeven.conformance.session"},
 }
-# Inside conformance: plan -> trial -> run -> report, and the checks on top of a trial. What must not look upwards.
-_UPPER = ("checks", "plan", "run", "suite", "items", "session", "runner", "cli")
-UPWARDS = {
-    **dict.fromkeys(("configuration.py", "arrays.py", "compare.py", "inputs"), (*_UPPER, "trial", "call", "backends")),
-    "backends": (*_UPPER, "trial", "call", "requirements", "report", "explain", "witness", "formulas", "points"),
-    "report": (*_UPPER, "trial", "call", "backends", "inputs"),
-    **dict.fromkeys(
-        ("requirement.py", "requirements.py", "systems", "documents", "nearest.py"),
-        (*_UPPER, "trial", "call", "report", "formulas", "explain", "witness", "points"),
+# Inside a package, the lowest first: no module imports what stands in a layer above its own. The longest name counts.
+LAYERS = {
+    "optimized": (
+        ("arguments.dtypes", "arguments.memory"),
+        ("arguments",),
+        ("kernels",),
+        ("operators.registration",),
+        ("operators.batching", "operators.gradients"),
+        ("operators.schemas",),
+        ("operators",),
+        ("affine", "calibration"),
+        ("aimet.affine.range", "aimet.arguments"),
+        ("aimet.encoding_analyzer",),
+        ("aimet.base",),
+        ("aimet.affine", "aimet.float", "aimet.tensor"),
+        ("aimet",),
     ),
-    **dict.fromkeys(("formulas.py", "points.py"), (*_UPPER, "trial", "report", "requirements")),
-    "formula_run.py": ("run", "suite", "cli", "checks", "trial"),
-    "call.py": (*_UPPER, "trial", "report"),
-    "explain.py": (*_UPPER, "trial", "call", "backends", "report"),
-    "trial.py": (*_UPPER, "report"),
-    "witness.py": (*_UPPER, "trial"),
-    "checks": ("plan", "run", "suite", "session", "cli", "report"),
-    "plan.py": ("run", "suite", "cli", "report"),
-    "run.py": ("suite", "cli"),
-    "suite.py": ("items", "session", "runner", "cli"),
-    "child.py": (*_UPPER, "trial", "call", "backends", "report"),
+    "conformance": (
+        ("bits", "configuration", "nearest", "output", "quote", "requirement", "documents", "environment", "engine"),
+        ("arrays", "inputs", "engine.compare", "engine.expression", "engine.memory", "engine.tier"),
+        ("engine.call", "engine.explain"),
+        ("engine.sound", "backends.protocol"),
+        ("engine.batch", "engine.literal", "view", "backends"),
+        ("systems",),
+        ("requirements", "backends.registry", "workers.Worker", "report.model", "report.share"),
+        ("claim", "engine.formula", "engine.grids", "engine.item", "engine.setting", "engine.shapes", "engine.judge"),
+        ("report", "engine.tables", "engine.points"),
+        ("engine.function_calls", "engine.operation_calls", "engine.evidence"),
+        ("engine.drawn", "engine.practice", "engine.region", "engine.pair_calls", "strategies"),
+        ("engine.explore", "engine.witness"),
+        ("engine.checks", "engine.function_verdict", "engine.operation_verdict"),
+        ("engine.plan",),
+        ("engine.run", "engine.pair"),
+        ("workers",),
+        ("bar", "child", "progress"),
+        ("suite", "comparing"),
+        ("items",),
+        ("session", "runner"),
+        ("commands",),
+        ("cli",),
+    ),
 }
-# Inside optimized, the lowest first: no module imports what stands in a layer above its own. The longest name counts.
-LAYERS = (
-    ("arguments.dtypes", "arguments.memory"),
-    ("arguments",),
-    ("kernels",),
-    ("operators.registration",),
-    ("operators.batching", "operators.gradients"),
-    ("operators.schemas",),
-    ("operators",),
-    ("affine", "calibration"),
-    ("aimet.affine.range", "aimet.arguments"),
-    ("aimet.encoding_analyzer",),
-    ("aimet.base",),
-    ("aimet.affine", "aimet.float", "aimet.tensor"),
-    ("aimet",),
-)
+# Who plans, judges and reports needs no torch, and who reports no NumPy; who answers does not judge.
+_JUDGES = tuple(f"halfeven.conformance.engine.{name}" for name in ("evidence", "explain", "run", "plan", "checks"))
+BARRED = {
+    "engine": ("torch", "halfeven.conformance.arrays", "halfeven.conformance.view"),
+    "inputs": ("torch",),
+    "report": ("torch", "numpy", "ml_dtypes", "halfeven.conformance.engine", "halfeven.conformance.backends"),
+    "workers": (*_JUDGES, "halfeven.conformance.report"),
+    "workers.inside": ("halfeven.conformance.engine.judge", "halfeven.conformance.engine.function_verdict"),
+}
 
 # What the files of each folder of kernels include, besides the standard library.
 KERNELS = ROOT / "optimized/kernels"
@@ -115,11 +129,11 @@ def forbidden_imports(path: Path, text: str) -> list[str]:
     ]
 
 
-def layer(module: str) -> int | None:
-    """Where a module of optimized stands, or a name of it."""
+def layer(package: str, module: str) -> int | None:
+    """Where a module of a package stands, or a name of it."""
     fitting = [
         (len(name), at)
-        for at, names in enumerate(LAYERS)
+        for at, names in enumerate(LAYERS[package])
         for name in names
         if module == name or module.startswith(name + ".")
     ]
@@ -127,15 +141,17 @@ def layer(module: str) -> int | None:
 
 
 def upward_imports(path: Path, text: str) -> list[str]:
-    if path.parts[0] == "optimized":
-        own = layer(".".join(path.with_suffix("").parts[1:]))
-        names = [name for name in imported(ast.parse(text)) if name.startswith("halfeven.optimized.")]
-        layers = {name: layer(name.removeprefix("halfeven.optimized.")) for name in names}
-        return [name for name in names if own is not None and (layers[name] or 0) > own]
-    if path.parts[0] != "conformance":
+    """What a module imports of a layer above its own, or of what its part of the package does without."""
+    package, *parts = path.with_suffix("").parts
+    if package not in LAYERS:
         return []
-    above = tuple(f"halfeven.conformance.{name}" for name in UPWARDS.get(path.parts[1], ()))
-    return [name for name in imported(ast.parse(text)) if any(name == a or name.startswith(a + ".") for a in above)]
+    own, prefix = layer(package, ".".join(parts)), f"halfeven.{package}."
+    names = list(imported(ast.parse(text)))
+    inner = {name: layer(package, name.removeprefix(prefix)) for name in names if name.startswith(prefix)}
+    above = [name for name, at in inner.items() if own is not None and (at or 0) > own]
+    barred = [b for part, found in BARRED.items() if f"{'.'.join(parts)}.".startswith(f"{part}.") for b in found]
+    without = [name for name in names if any(f"{name}.".startswith(f"{b}.") for b in barred)]
+    return list(dict.fromkeys(above + (without if package == "conformance" else [])))
 
 
 def foreign_includes(path: str, text: str) -> list[str]:
@@ -275,14 +291,23 @@ def test_no_modules_import_each_other(package: str) -> None:
 
 
 def test_layers_speak_of_what_there_is() -> None:
-    folder = ROOT / "conformance"
-    assert [name for name in UPWARDS if not (folder / name).exists()] == []
-    above = {name for names in UPWARDS.values() for name in names}
-    assert [n for n in above if not (folder / n).is_dir() and not (folder / f"{n}.py").exists()] == []
-    layers = {name: ROOT / "optimized" / name.replace(".", "/") for names in LAYERS for name in names}
-    assert [n for n, path in layers.items() if not path.is_dir() and not path.with_suffix(".py").exists()] == []
-    placed = [p.with_suffix("").parts[1:] for p in ALL_SOURCES if p.parts[0] == "optimized"]
-    assert [parts for parts in placed if layer(".".join(parts)) is None] == [("__init__",)]
+    for package, named in LAYERS.items():
+        paths = {name: ROOT / package / name.replace(".", "/") for names in named for name in names}
+        gone = [n for n, path in paths.items() if not path.is_dir() and not path.with_suffix(".py").exists()]
+        assert gone == (["workers.Worker"] if package == "conformance" else [])
+        placed = [p.with_suffix("").parts[1:] for p in ALL_SOURCES if p.parts[0] == package]
+        assert [parts for parts in placed if layer(package, ".".join(parts)) is None] == [("__init__",)]
+    barred = [ROOT / "conformance" / name.replace(".", "/") for name in BARRED]
+    assert [path for path in barred if not path.is_dir() and not path.with_suffix(".py").exists()] == []
+
+
+def test_who_plans_judges_and_reports_loads_no_torch() -> None:
+    own = re.compile(r"halfeven\.conformance\.(engine|report|requirements|claim)")
+    names = [name for name in texts_of("conformance") if own.match(name)]
+    assert "halfeven.conformance.engine.run" in names
+    code = f"import sys, {', '.join(names)}; print(*{{'torch', 'pytest'}} & sys.modules.keys())"
+    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert ran.stdout.split() == []
 
 
 def test_kernels_include_only_what_is_below_them() -> None:
@@ -360,20 +385,32 @@ def test_import_rule_finds_what_breaks_it(path: str, text: str, found: list[str]
 @pytest.mark.parametrize(
     ("path", "text", "found"),
     [
-        ("conformance/inputs/a.py", "from halfeven.conformance import checks", ["halfeven.conformance.checks"]),
-        ("conformance/compare.py", "import halfeven.conformance.plan", ["halfeven.conformance.plan"]),
         (
-            "conformance/report/a.py",
-            "def f():\n    from halfeven.conformance.run import run",
-            ["halfeven.conformance.run.run"],
+            "conformance/inputs/a.py",
+            "from halfeven.conformance.engine.call import x",
+            ["halfeven.conformance.engine.call.x"],
+        ),
+        ("conformance/engine/judge.py", "def f():\n    import torch", ["torch"]),
+        ("conformance/engine/judge.py", "import halfeven.conformance.engine.run", ["halfeven.conformance.engine.run"]),
+        ("conformance/engine/evidence.py", "from halfeven.conformance.workers import Worker", []),
+        (
+            "conformance/engine/run.py",
+            "from halfeven.conformance.workers.inside import Inside",
+            ["halfeven.conformance.workers.inside.Inside"],
+        ),
+        ("conformance/report/a.py", "import numpy as np\nimport numpyro", ["numpy"]),
+        (
+            "conformance/workers/inside.py",
+            "from halfeven.conformance.engine.judge import differences",
+            ["halfeven.conformance.engine.judge.differences"],
         ),
         (
             "conformance/systems/torchao/a.py",
-            "from halfeven.conformance.checks.values import x",
-            ["halfeven.conformance.checks.values.x"],
+            "from halfeven.conformance.engine.checks.values import x",
+            ["halfeven.conformance.engine.checks.values.x"],
         ),
-        ("conformance/systems/torchao/a.py", "from halfeven.conformance.planning import x", []),
-        ("conformance/cli.py", "from halfeven.conformance.run import run", []),
+        ("conformance/systems/torchao/a.py", "from halfeven.conformance.planning import x\nimport torch", []),
+        ("conformance/cli.py", "from halfeven.conformance.engine.run import run", []),
         (
             "optimized/arguments/__init__.py",
             "from halfeven.optimized import affine\nfrom halfeven.optimized.arguments import dtypes",

@@ -29,7 +29,8 @@ def main(folder: Path, tier: str = "quick") -> int:
         print(f"{name}: {', '.join(backends)}", flush=True)
         if subprocess.run([*command, "--out", str(folder / name), *backends], check=False).returncode > DIFFERS:
             failed.append(name)
-        (folder / name / "journal.jsonl").unlink(missing_ok=True)  # what it kept for an interrupted run, the report has
+        for kept in ("journal.jsonl", "planned.json", "lock"):  # for an interrupted run; the report has what they say
+            (folder / name / kept).unlink(missing_ok=True)
     write_matrix(folder)
     for name in failed:
         print(f"{name}: the run came to no result", file=sys.stderr)

@@ -23,6 +23,7 @@ class Entry:
         path: where its operations follow from its answers, ``module:function`` that says which path really ran.
         answers: the backend whose ``ANSWERS`` it gives, where that is not itself.
         swap: of those answers, the module that they call, and its drop-in replacement, which is called in its place.
+        lacks: as of ``Backend``.
     """
 
     profile: str
@@ -35,6 +36,7 @@ class Entry:
     path: str = ""
     answers: str = ""
     swap: tuple[str, str] | None = None
+    lacks: tuple[str, ...] = ()
 
 
 Backends = Mapping[str, Entry]

@@ -20,13 +20,17 @@ from halfeven.reference.systems import PROFILES
 
 ArrayKind = Literal["torch", "numpy"]
 
-__all__ = ["ArrayKind", "Backend", "Unsupported", "adapt", "canonical_profile", "channel_axis", "names"]
+__all__ = ["ArrayKind", "Backend", "NotInstalled", "Unsupported", "adapt", "canonical_profile", "channel_axis", "names"]
 
 _FORMER = {"torch.observers": "torch", "torch.learnable": "torch"}
 
 
 class Unsupported(Exception):  # noqa: N818 - it is no error: the configuration is reported as not run
     """Raised by a backend for a configuration that its library does not offer; the message is the reason."""
+
+
+class NotInstalled(ValueError):  # noqa: N818 - named for what the user sees
+    """What a backend needs is not here, its library or its device; the message says what, and how to get it."""
 
 
 @dataclass(frozen=True)
@@ -42,13 +46,16 @@ class Backend:
         grids: the grids it takes; None for all that the profile allows.
         array: whether it speaks torch or NumPy.
         library: the distribution it adapts, and ``version``, that one's version.
-        device: where it computes.
+        device: where it computes; a device of torch's is where it gets its tensors, and where its results must be.
         path: says which path (kernel, fallback) really ran; asked after the run.
         script: for a call's configuration, the lines of Python that import the library, and the expression that
             calls it on ``x`` (or ``q``), ``scale`` and ``zero_point`` (or ``offset``), all else in it literal.
         prelude: lines of Python that a script begins with, before the library is imported.
         waivers: requirement id to the code steps that are allowed there, at ties only.
+        lacks: the requirements whose checks the library does not offer: those refused do not keep it from conforming.
         functions: for each formula's id the callable that stands for the documented function, called by keyword.
+        axes: what of these is another when words follow its name, ``name@cuda,default-options``; it raises ValueError
+            for a word that it does not know, NotInstalled for what is not there. Without, the words are torch's.
     """
 
     name: str
@@ -65,7 +72,9 @@ class Backend:
     script: Callable[[Configuration], tuple[str, str]] | None = None
     prelude: str = ""
     waivers: Mapping[str, int] = field(default_factory=dict)
+    lacks: tuple[str, ...] = ()
     functions: Mapping[str, Callable[..., Any]] = field(default_factory=dict)
+    axes: Callable[[tuple[str, ...]], Mapping[str, Any]] | None = None
 
     def __post_init__(self) -> None:  # noqa: D105 - the attributes are described above
         # Ids of the first edition are users'; everything here speaks of today's.
@@ -131,7 +140,8 @@ def adapt(
         msg = f"profile=None is not accepted for {source!r}: name the profile it claims ({', '.join(PROFILES)})"
         raise ValueError(msg)
     everywhere: tuple[Granularity, ...] = get_args(Granularity)
-    optional = ("functions", "grids", "library", "version", "device", "path", "script", "prelude", "waivers")
+    words = ("functions", "grids", "library", "version", "device", "path", "script", "prelude", "waivers", "lacks")
+    optional = (*words, "axes")
     given: dict[str, Any] = {key: getattr(instance, key) for key in optional if hasattr(instance, key)}
     given["array"] = array or getattr(instance, "array", "torch")
     given["name"] = getattr(instance, "name", "") or getattr(source, "__name__", type(instance).__name__)

@@ -11,9 +11,10 @@ from pathlib import Path
 from typing import Any, cast
 
 from halfeven.conformance import systems
+from halfeven.conformance.backends.axes import along, split
 from halfeven.conformance.backends.common import installed, quiet_import
 from halfeven.conformance.backends.entry import Backends, Entry
-from halfeven.conformance.backends.protocol import Backend, adapt, canonical_profile
+from halfeven.conformance.backends.protocol import Backend, NotInstalled, adapt, canonical_profile
 from halfeven.conformance.backends.shim import shim, shimmed_import
 from halfeven.conformance.backends.swap import swapped
 from halfeven.conformance.nearest import nearest
@@ -28,9 +29,13 @@ __all__ = [
     "NotInstalled",
     "UnknownBackend",
     "describe",
+    "is_ours",
     "is_own",
+    "members",
     "names",
     "resolve",
+    "same_name",
+    "split",
 ]
 
 ENTRY_POINTS = "halfeven.backends"
@@ -38,10 +43,6 @@ ENTRY_POINTS = "halfeven.backends"
 
 class UnknownBackend(ValueError):  # noqa: N818 - named for what the user sees
     """No backend by this name; the message has the nearest names, or says which part of ``pkg.mod:attr`` failed."""
-
-
-class NotInstalled(ValueError):  # noqa: N818 - named for what the user sees
-    """The library of a registered backend is not installed, or does not import; the message says what to install."""
 
 
 def _by_system() -> dict[str, Backends]:
@@ -96,25 +97,50 @@ def describe() -> list[dict[str, str]]:
 
 def is_own(spec: str) -> bool:
     """Whether ``spec`` names code that is not this project's: ``pkg.mod:attr`` or an entry point."""
-    return spec not in REGISTRY and spec not in GROUPS and (":" in spec or spec in _entry_points())
+    name, _ = split(spec)
+    return name not in REGISTRY and name not in GROUPS and (":" in name or name in _entry_points())
+
+
+def members(spec: str) -> list[str]:
+    """The names that ``spec`` stands for, each with the words that follow a group's; itself where it is no group."""
+    name, at, words = spec.partition("@")
+    return [f"{member}{at}{words}" for member in GROUPS.get(name, (name,))]
+
+
+def same_name(name: str, one: str, other: str) -> str:
+    """Why two backends of one name are refused."""
+    return (
+        f"backends {one!r} and {other!r} are not accepted: they have the same name, {name!r}; give one of them another"
+    )
+
+
+def is_ours(spec: str) -> bool:
+    """Whether ``spec`` is a name of this project's: what it imports is decided here."""
+    name, _ = split(spec)
+    return name in REGISTRY or name in GROUPS
 
 
 def resolve(spec: str, profile: str | None = None) -> list[Backend]:
     """The backends that ``spec`` names: a registered name, a group, an entry point, or ``pkg.mod:attr``.
 
-    ``profile`` replaces the profile claimed, where it fits (see ``protocol.adapt``). For ``pkg.mod:attr`` the
-    current directory is importable.
+    Words may follow it, such as ``@cuda,compiled`` (see ``axes``). ``profile`` replaces the profile claimed, where it
+    fits (see ``protocol.adapt``). For ``pkg.mod:attr`` the current directory is importable.
 
     Raises:
         UnknownBackend: nothing has this name.
-        NotInstalled: the library is not installed, or does not import.
-        ValueError: ``profile`` is unknown or does not fit; the message has the nearest names.
+        NotInstalled: the library is not installed, or does not import; or the device is not there.
+        ValueError: a word is unknown; or ``profile`` is unknown or does not fit; the message has the nearest names.
         TypeError: the object named is no backend.
     """
     profile = None if profile is None else canonical_profile(profile)
     if profile is not None and profile not in PROFILES:
         msg = f"profile={profile!r} is not accepted{nearest(profile, [*PROFILES])}"
         raise ValueError(msg)
+    name, words = split(spec)
+    return [along(backend, words) for backend in _named(name, profile)]
+
+
+def _named(spec: str, profile: str | None) -> list[Backend]:
     if spec in REGISTRY:
         return [_registered(spec, profile)]
     if spec in GROUPS:
@@ -148,7 +174,8 @@ def _registered(name: str, profile: str | None) -> Backend:
     except (ImportError, OSError) as error:
         msg = f"backend={name!r}: {entry.library} {version} is installed, but does not import: {error}"
         raise NotInstalled(msg) from error
-    backend = parts(name=name, profile=entry.profile, library=entry.library, version=version, functions=functions)
+    said = {"profile": entry.profile, "library": entry.library, "version": version, "lacks": entry.lacks}
+    backend = parts(name=name, functions=functions, **said)
     return adapt(backend, profile=profile)
 
 
@@ -189,7 +216,11 @@ def _attempt(load: Callable[[], Any], what: str, own: tuple[type[Exception], ...
     except own:
         raise
     except BaseException as error:
-        msg = f"{what}: {' '.join(f'{type(error).__name__}: {error}'.split()).removesuffix(':')}"
+        try:
+            said = f"{error}"
+        except BaseException:  # noqa: BLE001 - an error that cannot say what it is
+            said = ""
+        msg = f"{what}: {' '.join(f'{type(error).__name__}: {said}'.split()).removesuffix(':')}"
         raise UnknownBackend(msg) from error
 
 

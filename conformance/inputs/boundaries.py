@@ -41,7 +41,8 @@ def boundaries(scale: Array, zero: Array, grid: Grid, dtype: np.dtype[Any]) -> A
 
     The zero points must ask for the same number of boundaries; call once per zero point on wide grids.
     """
-    codes = np.stack([boundary_codes(grid, int(z)) for z in zero.ravel()])
+    each, place = np.unique(zero, return_inverse=True)
+    codes = np.stack([boundary_codes(grid, int(z)) for z in each])[place.ravel()]
     half = codes - zero.reshape(-1, 1) - 0.5
     s = scale.reshape(-1, 1).astype(np.float64)
     with np.errstate(over="ignore", under="ignore"):

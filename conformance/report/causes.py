@@ -28,7 +28,7 @@ def cause(result: Result) -> str:
             return f"does what {measured(result.cause)} was measured to do" if _MEASURED in head else head
         case "differs" if called:
             return UNKNOWN
-        case "crashed" if called:
+        case "crashed" | "timed out" if called:
             return head
         case _:
             return (tail if head.startswith(_AS) else result.cause) or UNKNOWN

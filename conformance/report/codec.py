@@ -1,18 +1,42 @@
-"""Reports as JSON files, and the journal that keeps what an interrupted run has finished."""
+"""Reports as JSON files, and the plan and the journal, which keep what an interrupted run has finished.
 
+What is read may be anybody's: it is checked against the schema and against itself, and refused with the file's name.
+"""
+
+import contextlib
 import dataclasses
 import json
 import math
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from numbers import Integral
 from pathlib import Path
 from typing import Any
 
-from halfeven.conformance.report.model import BackendRecord, Report, Result, Witness
-from halfeven.conformance.report.schema import check_report, check_result
+from halfeven.conformance.report.journal import Absent, Entry, Journal, Known, Plan
+from halfeven.conformance.report.model import SCHEMA_VERSION, BackendRecord, Report, Result, Witness
+from halfeven.conformance.report.schema import check, minor
 
-__all__ = ["append", "from_dict", "read_journal", "read_json", "to_dict", "write_json"]
+__all__ = [
+    "append",
+    "from_dict",
+    "read_journal",
+    "read_json",
+    "read_plan",
+    "to_dict",
+    "write_json",
+    "write_plan",
+    "write_text",
+]
+
+_DIGITS = 1_000
+_MINOR = int(SCHEMA_VERSION.partition(".")[2])
+# What minor version 1 added, and what a report of version 1.0 meant without it.
+_ADDED: dict[str, dict[str, Any]] = {
+    "report": {"require": "any", "missing": []},
+    "backends": {"lacks": []},
+    "results": {"ended": "", "asked": 0, "refused": 0},
+}
 
 
 def to_dict(report: Report) -> dict[str, Any]:
@@ -23,26 +47,34 @@ def to_dict(report: Report) -> dict[str, Any]:
     """
     names = [f.name for f in dataclasses.fields(Report)]
     # What one looks for first stands first; the long list of results stands last.
-    head = ("schema_version", "created", "command", "tier", "seed", "complete", "expected")
+    head = ("schema_version", "created", "command", "tier", "seed", "complete", "expected", "require")
     order = [*head, *(n for n in names if n not in (*head, "results")), "results"]
     return {name: _plain(getattr(report, name), name) for name in order}
 
 
-def from_dict(data: Mapping[str, Any], source: str = "report") -> Report:
+def from_dict(data: dict[str, Any], source: str = "report") -> Report:
     """The report of ``to_dict``'s data; ``source`` is what an error calls it.
 
+    Of a later minor version the unknown fields are left out. ``data`` are not to be used afterwards.
+
     Raises:
-        ValueError: the data do not follow the schema.
+        ValueError: the data do not follow the schema, or contradict themselves.
     """
-    check_report(data, source)
-    return Report(
+    version = minor(data.get("schema_version") if isinstance(data, dict) else None, source)
+    if version is not None and version <= _MINOR:
+        _upgrade(data)
+    check(data, source, pick=version is not None and version > _MINOR)
+    report = Report(
         **{
             **data,
             "backends": tuple(_backend(b) for b in data["backends"]),
             "results": tuple(_result(r) for r in data["results"]),
             "not_run": tuple(dict(n) for n in data["not_run"]),
+            "missing": tuple(data["missing"]),
         }
     )
+    _check_whole(report, source)
+    return report
 
 
 def write_json(report: Report, path: str | os.PathLike[str]) -> None:
@@ -51,21 +83,14 @@ def write_json(report: Report, path: str | os.PathLike[str]) -> None:
     Every element of a list stands on one line, so that two reports compare well line by line.
 
     Raises:
-        TypeError, ValueError: the report does not follow the schema; then nothing is written.
+        TypeError, ValueError: the report does not follow the schema, or contradicts itself; then nothing is written.
+        OSError: it cannot be written; the message names the path.
     """
-    target = Path(path)
     data = to_dict(report)
-    check_report(data, f"the report for {target}")
-    target.parent.mkdir(parents=True, exist_ok=True)
-    temporary = target.with_name(f".{target.name}.{os.getpid()}.tmp")
-    try:
-        with temporary.open("wb") as file:
-            file.write(_document(data))
-            file.flush()
-            os.fsync(file.fileno())
-        temporary.replace(target)
-    finally:
-        temporary.unlink(missing_ok=True)
+    source = f"the report for {path}"
+    check(data, source)
+    _check_whole(report, source)
+    _write(_document(data), Path(path))
 
 
 def read_json(path: str | os.PathLike[str]) -> Report:
@@ -79,43 +104,147 @@ def read_json(path: str | os.PathLike[str]) -> Report:
     return from_dict(_load(Path(path).read_bytes(), str(path)), str(path))
 
 
-def append(path: str | os.PathLike[str], result: Result) -> None:
-    """Add one finished result to the journal, which is made as needed. One process writes a journal.
-
-    A torn last line, left by a run that was killed, is cut off first.
+def write_text(text: str, path: str | os.PathLike[str]) -> None:
+    """Write a text to ``path``, whole or not at all.
 
     Raises:
-        TypeError, ValueError: the result does not follow the schema; then nothing is written.
+        OSError: it cannot be written; the message names the path.
     """
-    data = _plain(result, "result")
-    check_result(data, f"result {result.id!r}")
-    target = Path(path)
-    target.parent.mkdir(parents=True, exist_ok=True)
-    with target.open("ab+") as file:
-        _cut_torn_line(file)
-        file.write(_dumps(data) + b"\n")
-        file.flush()
+    _write(text.encode("utf-8", "backslashreplace"), Path(path))
 
 
-def read_journal(path: str | os.PathLike[str]) -> list[Result]:
-    """The results of a journal in the order of writing; a torn last line is left out: its check did not finish.
+def write_plan(plan: Plan, path: str | os.PathLike[str]) -> None:
+    """Write what a run sets out to do, whole or not at all.
 
     Raises:
-        ValueError: any other line is no JSON or no result; the message names the path and the line.
+        TypeError, ValueError, OSError: as ``write_json``.
+    """
+    data = {f.name: _plain(getattr(plan, f.name), f.name) for f in dataclasses.fields(Plan)}
+    check(data, f"the plan for {path}", "plan")
+    _write(_document(data), Path(path))
+
+
+def read_plan(path: str | os.PathLike[str]) -> Plan:
+    """Read the plan of a run.
+
+    Raises:
+        ValueError, OSError: as ``read_json``.
+    """
+    source = str(path)
+    data = _load(Path(path).read_bytes(), source)
+    version = minor(data.get("schema_version") if isinstance(data, dict) else None, source)
+    check(data, source, "plan", pick=version is not None and version > _MINOR)
+    return Plan(**{**data, "names": None if data["names"] is None else tuple(data["names"])})
+
+
+def append(path: str | os.PathLike[str], entry: Entry) -> None:
+    """Add one line to the journal, which is made as needed: a finished result, or what is known of a backend.
+
+    One process writes a journal. A torn last line, left by a run that was killed, is cut off first.
+
+    Raises:
+        TypeError, ValueError: the entry does not follow the schema; then nothing is written.
+        OSError: it cannot be written; the message names the path.
+    """
+    data = _plain(entry, "entry")
+    source = f"result {entry.id!r}" if isinstance(entry, Result) else f"entry {type(entry).__name__}"
+    check(data, source, _part(data))
+    if isinstance(entry, Result):
+        _check_result(entry, source)
+    target = Path(path)
+    with _named(target):
+        target.parent.mkdir(parents=True, exist_ok=True)
+        with target.open("ab+") as file:
+            _cut_torn_line(file)
+            file.write(_dumps(data) + b"\n")
+            file.flush()
+
+
+def read_journal(path: str | os.PathLike[str], plan: Plan | None = None) -> Journal:
+    """The journal of a run; of several lines on one check the last counts.
+
+    A torn last line is left out: its check did not finish. Where ``plan`` is of a later minor version, unknown fields
+    are left out.
+
+    Raises:
+        ValueError: any other line is no JSON or no entry; the message names the path and the line.
         OSError: the file cannot be read.
     """
+    pick = plan is not None and (minor(plan.schema_version, str(path)) or 0) > _MINOR
+    journal = Journal()
     lines = Path(path).read_bytes().split(b"\n")
-    results = []
     for number, line in enumerate(lines[:-1], 1):  # what follows the last line's end is empty, or torn
         source = f"{path}, line {number}"
         data = _load(line, source)
-        check_result(data, source)
-        results.append(_result(data))
-    return results
+        part = _part(data)
+        check(data, source, part, pick=pick)
+        match part:
+            case "known":
+                journal.add(Known(_backend(data["record"]), data["waivers"]))
+            case "absent":
+                journal.add(Absent(**data))
+            case _:
+                result = _result(data)
+                _check_result(result, source)
+                journal.add(result)
+    return journal
+
+
+def _part(data: object) -> str:
+    """Which of the schema's parts a line of the journal is."""
+    keys = data.keys() if isinstance(data, dict) else ()
+    return "known" if "record" in keys else "absent" if "absent" in keys else "result"
+
+
+def _upgrade(data: dict[str, Any]) -> None:
+    """Give a report the fields that came later."""
+    for part, added in _ADDED.items():
+        records = [data] if part == "report" else data.get(part)
+        for record in records if isinstance(records, list) else ():
+            if isinstance(record, dict):
+                for name, value in added.items():
+                    record.setdefault(name, value)
+
+
+def _check_whole(report: Report, source: str) -> None:
+    """A report that contradicts itself was not written by a run, or was damaged since."""
+    seen = set()
+    for i, r in enumerate(report.results):
+        _check_result(r, source, f"/results/{i}")
+        key = (r.backend, r.requirement, r.id)
+        if key in seen:
+            msg = f"{source}, at /results/{i}: {r.name} is not accepted: the report has it twice"
+            raise ValueError(msg)
+        seen.add(key)
+    if not report.complete:
+        return
+    if report.missing:
+        msg = f"{source}, at /complete: true is not accepted: {len(report.missing)} checks are missing"
+        raise ValueError(msg)
+    if (finished := len(report.results) + len(report.not_run)) < report.expected:
+        msg = f"{source}, at /complete: true is not accepted: {report.expected} checks were planned, it has {finished}"
+        raise ValueError(msg)
+
+
+def _check_result(r: Result, source: str, where: str = "") -> None:
+    said = ""
+    if r.differing > r.points:
+        said = f"{r.differing} of {r.points} points differ"
+    elif r.outcome == "exact" and (not r.points or r.differing or r.steps):
+        said = f"{r.points} points were compared, {r.differing} differ by {r.steps}"
+    elif r.outcome in {"not run", "implementation-defined"} and (r.differing or r.steps):
+        said = f"{r.differing} points differ by {r.steps}"
+    elif r.outcome == "not run" and r.points:
+        said = f"{r.points} points were compared"
+    elif r.ended and r.outcome not in {"crashed", "timed out", "not run"}:
+        said = f"the process that was asked ended ({r.ended})"
+    if said:
+        msg = f"{source}, at {where}/outcome: {r.outcome!r} is not accepted for {r.name}: {said}"
+        raise ValueError(msg)
 
 
 def _backend(data: Mapping[str, Any]) -> BackendRecord:
-    lists = ("operations", "dtypes", "granularities")
+    lists = ("operations", "dtypes", "granularities", "lacks")
     return BackendRecord(**{**data, **{name: tuple(data[name]) for name in lists}})
 
 
@@ -140,7 +269,7 @@ def _plain(value: object, where: str) -> Any:
             return {key: _plain(item, f"{where}/{key}") for key, item in value.items()}
         case list() | tuple():
             return [_plain(item, f"{where}/{i}") for i, item in enumerate(value)]
-        case BackendRecord() | Result() | Witness():
+        case BackendRecord() | Result() | Witness() | Known() | Absent():
             names = (f.name for f in dataclasses.fields(value))
             return {name: _plain(getattr(value, name), f"{where}/{name}") for name in names}
         case _:
@@ -172,14 +301,57 @@ def _load(text: bytes, source: str) -> Any:
         msg = f"{source}: the number {constant} is not accepted: JSON has none, and reals are hex bit patterns"
         raise ValueError(msg)
 
+    def once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        found = dict(pairs)
+        if len(found) < len(pairs):
+            keys = [key for key, _ in pairs]
+            twice = next(key for key in found if keys.count(key) > 1)
+            msg = f"{source}: the key {twice!r} is not accepted twice in one object"
+            raise ValueError(msg)
+        return found
+
+    def integer(digits: str) -> int:
+        if len(digits) > _DIGITS:
+            msg = f"{source}: an integer of {len(digits):,} digits is not accepted: give at most {_DIGITS}"
+            raise ValueError(msg)
+        return int(digits)
+
     try:
-        return json.loads(text.decode("utf-8"), parse_constant=refuse)
+        return json.loads(text.decode("utf-8"), parse_constant=refuse, object_pairs_hook=once, parse_int=integer)
     except UnicodeDecodeError as error:
         msg = f"{source} is not UTF-8 at byte {error.start}"
         raise ValueError(msg) from None
     except json.JSONDecodeError as error:
         msg = f"{source} is not JSON: {error.msg} at line {error.lineno}, column {error.colno}"
         raise ValueError(msg) from None
+    except RecursionError:
+        msg = f"{source} is not accepted: its values are nested too deeply to be read"
+        raise ValueError(msg) from None
+
+
+def _write(content: bytes, target: Path) -> None:
+    temporary = target.with_name(f".{target.name}.{os.getpid()}.tmp")
+    with _named(target):
+        target.parent.mkdir(parents=True, exist_ok=True)
+        try:
+            with temporary.open("wb") as file:
+                file.write(content)
+                file.flush()
+                os.fsync(file.fileno())
+            temporary.replace(target)
+        finally:
+            temporary.unlink(missing_ok=True)
+
+
+@contextlib.contextmanager
+def _named(path: Path) -> Iterator[None]:
+    """Errors of writing name the file: a full disk is otherwise an error without one."""
+    try:
+        yield
+    except OSError as error:
+        if error.filename is not None:
+            raise
+        raise OSError(error.errno, error.strerror or str(error), str(path)) from error
 
 
 def _cut_torn_line(file: Any) -> None:

@@ -6,6 +6,7 @@ from typing import Literal
 
 from halfeven.conformance.report.groups import SEVERITY, Group, flatten, group, largest, order
 from halfeven.conformance.report.model import CONFORMING, OutcomeName, Report, Result
+from halfeven.conformance.report.printable import printable
 from halfeven.conformance.report.words import capped, code, count, progress, shorten, steps, table, text
 
 Kind = Literal["regressed", "fixed", "moved", "newly ran", "no longer runs"]
@@ -149,7 +150,7 @@ def to_markdown(found: Diff) -> str:
     if found.coverage:
         points = [(code(name), f"{old:,}", f"{new:,}") for name, old, new in found.coverage]
         parts.append("## Points compared\n\n" + table(("backend", "base", "head"), points, ("base", "head")))
-    return "\n\n".join(part for part in parts if part) + "\n"
+    return printable("\n\n".join(part for part in parts if part) + "\n")
 
 
 _Key = tuple[str, str, str]

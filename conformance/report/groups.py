@@ -18,6 +18,7 @@ SEVERITY: tuple[OutcomeName, ...] = (
     "budgeted",
     "explained",
     "differs",
+    "timed out",
     "crashed",
 )
 

@@ -4,7 +4,9 @@ from collections import Counter
 
 from halfeven.conformance.report.causes import UNKNOWN, cause, measured
 from halfeven.conformance.report.groups import SEVERITY, Group, aspect, backends, flatten, group, largest
-from halfeven.conformance.report.model import BackendRecord, OutcomeName, Report, Result
+from halfeven.conformance.report.model import CONFORMING, BackendRecord, OutcomeName, Report, Result
+from halfeven.conformance.report.printable import printable
+from halfeven.conformance.report.share import EACH, unmet
 from halfeven.conformance.report.words import (
     MEANING,
     SHORT,
@@ -40,7 +42,8 @@ def to_markdown(report: Report) -> str:
     parts = [
         *([f"**{problem}**"] if problem else []),
         "# Conformance report",
-        "\n".join(f"- {verdict(record, results)}" for record, results in found) or "Nothing was tested.",
+        "\n".join(f"- {verdict(record, results, report.require)}" for record, results in found)
+        or "Nothing was tested.",
         _made_by(report),
         "## Outcomes\n\nChecks by backend and operation.",
         _outcomes(found),
@@ -52,10 +55,10 @@ def to_markdown(report: Report) -> str:
         _paths(found),
         _legend({r.outcome for r in report.results}),
     ]
-    return "\n\n".join(part for part in parts if part) + "\n"
+    return printable("\n\n".join(part for part in parts if part) + "\n", "\n\t")
 
 
-def verdict(record: BackendRecord, results: Group) -> str:
+def verdict(record: BackendRecord, results: Group, require: str = EACH) -> str:
     """One sentence: whether the backend conforms to the profile it claims, how often it parts, and what it does."""
     name, profile = library(record), f"profile {code(record.profile)}"
     skipped, ran = results.counts["not run"], len(results.ran)
@@ -64,6 +67,8 @@ def verdict(record: BackendRecord, results: Group) -> str:
     match results.outcome:
         case "not run":
             return f"{name} did not run against {profile}: nothing was compared."
+        case outcome if outcome in CONFORMING and (missed := unmet(results.results, require, record.lacks)):
+            return f"{name} is not judged against {profile}: nothing differs{share}; {text(missed, 300)}."
         case "exact" if results.counts["exact"] == ran:
             points = count(results.points, "value")
             return f"{name} conforms to {profile}{share}: {count(ran, 'check')} exact, {points} compared{tail}."
@@ -79,8 +84,9 @@ def verdict(record: BackendRecord, results: Group) -> str:
 def _explanation(results: Group) -> str:
     """``; reproduces `torchao@0.18` bit for bit``, and how many of the differences are of another kind."""
     explained = Group((), tuple(r for r in results.parting if r.outcome == "explained"))
-    rest = ((results.counts["differs"], "not explained"), (results.counts["crashed"], "crashed"))
-    said = [f"{n:,} {words}" for n, words in rest if n and (explained.results or results.counts["crashed"])]
+    died: tuple[OutcomeName, ...] = ("timed out", "crashed")
+    rest = ((results.counts["differs"], "not explained"), *((results.counts[o], o) for o in died))
+    said = [f"{n:,} {words}" for n, words in rest if n and (explained.results or any(results.counts[o] for o in died))]
     if explained.results:
         models = list(dict.fromkeys(map(_model, explained.causes))) or ["a model that is not named"]
         more = f" or {count(len(models) - _CAUSES, 'other model')}" if len(models) > _CAUSES else ""
@@ -181,7 +187,11 @@ def _witnesses(report: Report, found: _Backends) -> list[str]:
 def _same(result: Result) -> tuple[str, str]:
     """What is shown once: a model found, whatever requirements it breaks; else each requirement has its own."""
     found = cause(result)
-    known = found not in {"", UNKNOWN} and "formula" not in result.configuration and result.outcome != "crashed"
+    known = (
+        found not in {"", UNKNOWN}
+        and "formula" not in result.configuration
+        and result.outcome not in {"timed out", "crashed"}
+    )
     return ("", found) if known else (result.requirement, result.cause)
 
 
@@ -208,7 +218,7 @@ def _witness(report: Report, difference: Group) -> str:
     parts += [f"Breaks also: {', '.join(map(code, also[:_ALSO]))}{more}."] if also else []
     parts.append(f"{said}In {checks}" + (f", by at most {far}." if far else "."))
     if w is None:
-        if result.outcome != "crashed":
+        if result.outcome not in {"timed out", "crashed"}:
             parts.append("No single element shows it, so there is no witness.")
     else:
         rows = [

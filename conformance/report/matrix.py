@@ -8,6 +8,7 @@ from urllib.parse import quote
 from halfeven.conformance.report.codec import read_json
 from halfeven.conformance.report.groups import Group, aspect, backends, group
 from halfeven.conformance.report.model import OPERATIONS, BackendRecord, Report, Result
+from halfeven.conformance.report.printable import printable
 from halfeven.conformance.report.words import MEANING, SHORT, code, count, progress, table, text
 
 __all__ = ["matrix", "write_matrix"]
@@ -51,7 +52,7 @@ def matrix(reports: Sequence[Report], links: Sequence[str] = ()) -> str:
         _differences(rows),
         _legend(rows),
     ]
-    return "\n\n".join(part for part in parts if part) + "\n"
+    return printable("\n\n".join(part for part in parts if part) + "\n")
 
 
 def write_matrix(reports_dir: str | os.PathLike[str]) -> Path:

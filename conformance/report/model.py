@@ -2,16 +2,24 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import groupby
 from typing import Any, Literal
 
-OutcomeName = Literal["exact", "explained", "budgeted", "differs", "implementation-defined", "crashed", "not run"]
+from halfeven.conformance.report import share as shares
+
+OutcomeName = Literal[
+    "exact", "explained", "budgeted", "differs", "implementation-defined", "timed out", "crashed", "not run"
+]
 CONFORMING: frozenset[OutcomeName] = frozenset({"exact", "budgeted", "implementation-defined"})
-SCHEMA_VERSION = "1.0"
+SCHEMA_VERSION = "1.1"
+#: The most characters that are kept of what a backend may say at any length.
+LONGEST = {"cause": 600, "detail": 16_384, "value": 4_096, "script": 65_536, "fact": 600}
 #: In the documents' order, as ``halfeven.reference`` has them: said here too, so that reports are read without NumPy.
 OPERATIONS = ("quantize", "dequantize", "fake_quantize")
 
 __all__ = [
     "CONFORMING",
+    "LONGEST",
     "OPERATIONS",
     "SCHEMA_VERSION",
     "BackendRecord",
@@ -47,6 +55,10 @@ class Witness:
     script: str = ""
     reproduced: bool = False
 
+    def __post_init__(self) -> None:  # noqa: D105 - what a backend's values look like may be long
+        _cut(self, "value", ("x", "scale", "zero", "expected", "actual", "quotient", "to_tie", "where"))
+        _cut(self, "script", ("script",))
+
 
 @dataclass(frozen=True)
 class Result:
@@ -60,6 +72,8 @@ class Result:
         cause: what the difference is, in words: the model that reproduces it, or the fault found.
         detail: for a crash its traceback; for what did not run, the reason; for what the document leaves open, the
             value seen.
+        asked: the calls that were made, and how many of them the backend ``refused``.
+        ended: how the process ended that was to answer, such as "signal 9, SIGKILL"; empty where it answered.
     """
 
     id: str
@@ -78,11 +92,33 @@ class Result:
     detail: str = ""
     witness: Witness | None = None
     seconds: float = 0.0
+    ended: str = ""
+    asked: int = 0
+    refused: int = 0
+
+    def __post_init__(self) -> None:  # noqa: D105 - a message of a backend may be of any length
+        if max(len(self.cause), len(self.detail), len(self.ended)) > LONGEST["cause"]:
+            _cut(self, "cause", ("cause", "ended"))
+            _cut(self, "detail", ("detail",))
+
+    @property
+    def name(self) -> str:
+        """What the plan and the journal call it."""
+        return f"{self.backend}::{self.id}"
+
+    @property
+    def died(self) -> bool:
+        """Whether no answer came, because a process ended or took too long: such a check is worth asking again."""
+        return self.outcome == "timed out" or bool(self.ended)
 
 
 @dataclass(frozen=True)
 class BackendRecord:
-    """A backend as it ran: its claim, its library and version, its device, and the path that ran."""
+    """A backend as it ran: its claim, its library and version, its device, and the path that ran.
+
+    Attributes:
+        lacks: the requirements that it declares not to offer.
+    """
 
     name: str
     profile: str
@@ -93,6 +129,10 @@ class BackendRecord:
     operations: tuple[str, ...] = ()
     dtypes: tuple[str, ...] = ()
     granularities: tuple[str, ...] = ()
+    lacks: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:  # noqa: D105 - a backend says these of itself
+        _cut(self, "fact", ("library", "version", "device", "path"))
 
 
 @dataclass(frozen=True)
@@ -101,7 +141,9 @@ class Report:
 
     Attributes:
         environment: versions, CPU capability, threads, flush-to-zero, device.
-        complete: False where the run was interrupted; ``expected`` items were planned.
+        complete: whether every check that was planned came to a result; ``expected`` are planned.
+        missing: those that did not, as ``backend::id``.
+        require: how much of what a backend offers must have been checked for it to conform.
         not_run: what could not even be planned (a library that is not installed), with the reason.
     """
 
@@ -116,6 +158,8 @@ class Report:
     not_run: tuple[dict[str, str], ...] = ()
     created: str = ""
     schema_version: str = SCHEMA_VERSION
+    require: str = shares.EACH
+    missing: tuple[str, ...] = ()
 
     @property
     def ran(self) -> Sequence[Result]:
@@ -123,6 +167,33 @@ class Report:
         return [r for r in self.results if r.outcome != "not run"]
 
     @property
+    def share(self) -> float:
+        """The checks that ran, of those planned."""
+        planned = len(shares.counted(self.results)) + len(self.missing)
+        return shares.share(self.results) * (planned - len(self.missing)) / planned if planned else 0.0
+
+    @property
+    def unmet(self) -> dict[str, str]:
+        """For each backend of which less was checked than is required, what is missing."""
+        lacks = {b.name: b.lacks for b in self.backends}
+        by = groupby(sorted(self.results, key=lambda r: r.backend), key=lambda r: r.backend)
+        said = {name: shares.unmet([*results], self.require, lacks.get(name, ())) for name, results in by}
+        return {name: words for name, words in said.items() if words}
+
+    @property
     def conforms(self) -> bool:
-        """Whether anything ran and nothing parts from its profile."""
-        return bool(self.ran) and all(r.outcome in CONFORMING for r in self.ran)
+        """Whether all that was planned is there, enough of it ran, and nothing differs from its profile."""
+        ran = self.ran
+        return self.complete and bool(ran) and all(r.outcome in CONFORMING for r in ran) and not self.unmet
+
+
+def _cut(record: object, kind: str, names: Sequence[str]) -> None:
+    """Keep the beginning of a text that is too long, and more of its end, where a traceback says what happened."""
+    limit = LONGEST[kind]
+    for name in names:
+        text = getattr(record, name)
+        if len(text) > limit:
+            head = limit // 4
+            left = f" ... {len(text) - limit:,} characters left out ... "
+            tail = limit - head - len(left)
+            object.__setattr__(record, name, text[:head] + left + text[-tail:])

@@ -2,11 +2,13 @@
 
 import textwrap
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 
 from halfeven.conformance.report.causes import by_cause
 from halfeven.conformance.report.groups import SEVERITY, Group, backends, largest
 from halfeven.conformance.report.model import Report, Result, Witness
+from halfeven.conformance.report.printable import printable
+from halfeven.conformance.report.share import EACH, unmet
 from halfeven.conformance.report.words import count, not_run, percent, progress, share, shorten, steps, verdict
 
 __all__ = ["short", "to_text"]
@@ -29,7 +31,7 @@ def to_text(report: Report, width: int = 80, out: str = "") -> str:
         _wrapped(_totals(report, len(found)), width) if len(report.backends) > 1 and report.ran else [],
         _next(found, width, out) if out else [],
     ]
-    return "\n\n".join("\n".join(map(_printable, lines)) for lines in parts if lines)
+    return printable("\n\n".join("\n".join(lines) for lines in parts if lines))
 
 
 def _backends(report: Report, width: int) -> list[str]:
@@ -38,7 +40,8 @@ def _backends(report: Report, width: int) -> list[str]:
     A name that is too long for the width has a line of its own. Below comes why a backend has few results or none.
     """
     rows = [("backend", "verdict" if report.complete else "so far", "checks", "not run")]
-    rows += [_row(r.name, g) for r, g in sorted(backends(report), key=lambda pair: -SEVERITY.index(pair[1].outcome))]
+    worst_first = sorted(backends(report), key=lambda pair: -SEVERITY.index(pair[1].outcome))
+    rows += [_row(printable(r.name, ""), verdict(g, report.require, r.lacks), g) for r, g in worst_first]
     rows += [(_name(entry), "not run", "", "") for entry in report.not_run]
     name, said, checks, skipped = (max(map(len, column)) for column in zip(*rows, strict=True))
     numbers = f"{{:<{said}}}  {{:>{checks}}}  {{:>{skipped}}}"
@@ -51,25 +54,28 @@ def _backends(report: Report, width: int) -> list[str]:
     return [*lines, "", *notes] if notes else lines
 
 
-def _row(name: str, results: Group) -> tuple[str, str, str, str]:
+def _row(name: str, said: str, results: Group) -> tuple[str, str, str, str]:
     ran, planned = len(results.ran), len(results.results)
     checks = f"{len(results.parting):,}/{ran:,}" if results.parting else f"{ran:,}"
-    return name, verdict(results), checks, percent(planned - ran, planned) if planned else ""
+    return name, said, checks, percent(planned - ran, planned) if planned else ""
 
 
 def _name(entry: dict[str, str]) -> str:
     """The backend of an entry that did not run; older reports name it otherwise."""
-    return ", ".join(value for key, value in entry.items() if key != "reason")
+    return shorten(", ".join(value for key, value in entry.items() if key != "reason"), _WORDS)
 
 
 def _notes(report: Report) -> Iterator[str]:
     for record, results in backends(report):
         skipped, planned = results.counts["not run"], len(results.results)
+        missed = "" if results.parting else unmet(results.results, report.require, record.lacks)
         if not results.ran:
             yield f"{record.name}: nothing ran: {not_run(results)}"
+        elif missed:
+            yield f"{record.name}: {shorten(missed, _WORDS)}"
         elif 2 * skipped > planned:  # a few have their reasons in the report
             yield f"{record.name}: {skipped:,} of {count(planned, 'check')} not run: {not_run(results)}"
-        if verdict(results) == "not judged":
+        if results.ran and results.counts["implementation-defined"] == len(results.ran):
             yield f"{record.name}: the document leaves {count(len(results.ran), 'check')} open"
     for entry in report.not_run:
         yield f"{_name(entry)}: {shorten(entry.get('reason', '') or 'no reason was recorded', _WORDS)}"
@@ -110,18 +116,21 @@ def _input(w: Witness) -> str:
 
 
 def _totals(report: Report, causes: int) -> str:
-    outcomes = Counter("differ" if g.parting else "conform" if g.ran else "did not run" for _, g in backends(report))
+    plural = {"differs": "differ", "conforms": "conform", "not judged": "were not judged", "not run": "did not run"}
+    outcomes = Counter(plural[verdict(g, report.require, r.lacks)] for r, g in backends(report))
     outcomes["did not run"] += len(report.not_run)
     said = [
         f"{count(n, 'backend')} {_third(n, verb)}"
-        for verb in ("conform", "differ", "did not run")
+        for verb in ("conform", "differ", "were not judged", "did not run")
         if (n := outcomes[verb])
     ]
     return ", ".join(said) + (f"; {count(causes, 'cause')} in all" if causes else "")
 
 
 def _third(number: int, verb: str) -> str:
-    return f"{verb}s" if number == 1 and " " not in verb else verb
+    if number != 1:
+        return verb
+    return verb.replace("were", "was") if " " in verb else f"{verb}s"
 
 
 def _next(found: Sequence[Group], width: int, out: str) -> list[str]:
@@ -138,21 +147,16 @@ def _wrapped(said: str, width: int, first: str = "", then: str = "") -> list[str
     )
 
 
-def _printable(line: str) -> str:
-    """The line without control characters, which a backend's message may hold."""
-    return "".join(c if c.isprintable() else "?" for c in line)
-
-
-def short(results: Sequence[Result]) -> str:
+def short(results: Sequence[Result], require: str = EACH, lacks: Collection[str] = ()) -> str:
     """What ``check`` prints: the share that conforms or differs, the causes, and the first witness with its script."""
     whole = Group((), tuple(results))
     if not whole.ran:
-        reasons = sorted({r.detail or r.cause for r in results} - {""})
+        reasons = sorted({shorten(r.detail or r.cause, _WORDS) for r in results} - {""})
         said = ["nothing ran: no value was compared, so this is a failure", *(f"  {r}" for r in reasons[:3])]
-        return "\n".join(map(_printable, said))
+        return printable("\n".join(said))
     shown = whole.shown
-    head = f"{shown.backend} against profile {shown.profile}: {share(whole)}"
-    return "\n".join(map(_printable, [f"{head}; {count(whole.points, 'value')} compared", *_differences(whole, shown)]))
+    head = f"{shown.backend} against profile {shown.profile}: {share(whole, require, lacks)}"
+    return printable("\n".join([f"{head}; {count(whole.points, 'value')} compared", *_differences(whole, shown)]))
 
 
 def _differences(whole: Group, shown: Result) -> Iterator[str]:

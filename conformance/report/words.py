@@ -3,12 +3,14 @@
 import re
 import shlex
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 from tabulate import tabulate
 
 from halfeven.conformance.report.groups import Group
 from halfeven.conformance.report.model import BackendRecord, OutcomeName, Report, Result
+from halfeven.conformance.report.printable import printable
+from halfeven.conformance.report.share import EACH, unmet
 
 __all__ = [
     "MEANING",
@@ -36,6 +38,7 @@ MEANING: dict[OutcomeName, str] = {
     "implementation-defined": "the document is silent; the value seen is reported and never failed",
     "explained": "it differs from the profile it claims, and another model, which is named, reproduces it bit for bit",
     "differs": "it differs from the profile it claims, and no named model reproduces it",
+    "timed out": "the backend came to no answer in the time it was given; the rest of the run went on",
     "crashed": "the backend raised, or returned something that is no answer; the rest of the run went on",
     "not run": "nothing was compared, for the reason given; it counts neither for nor against the backend",
 }
@@ -64,13 +67,13 @@ def code(value: object, limit: int = 160) -> str:
 
 def shorten(value: object, limit: int) -> str:
     """One line of at most ``limit`` characters."""
-    line = " ".join(str(value).split())
+    line = printable(" ".join(str(value).split()), "")
     return line if len(line) <= limit else line[: limit - 4] + " ..."
 
 
 def fence(source: str, language: str = "", limit: int = 60) -> str:
     """A fenced block; of a longer text the last ``limit`` lines, which is where a traceback says what happened."""
-    lines = source.strip("\n").split("\n")
+    lines = printable(source, "\n\t").strip("\n").split("\n")
     if len(lines) > limit:
         lines = [f"... {len(lines) - limit} lines are not shown", *lines[-limit:]]
     ticks = "`" * max(3, 1 + max((len(run) for run in re.findall("`+", source)), default=0))
@@ -117,21 +120,22 @@ def progress(report: Report) -> str:
     """What is wrong with the run as a whole: it was interrupted, or nothing ran; empty where all is well."""
     finished = len(report.results)
     said = []
-    missing = finished + len(report.not_run) < report.expected
-    if missing or not report.complete:
+    lost = finished + len(report.not_run) < report.expected
+    if lost or not report.complete:
         said.append(f"Incomplete: {finished:,} of {count(report.expected, 'check')} finished.")
     if not report.ran:
         said.append("Nothing ran: no value was compared, so this run is a failure.")
     return " ".join(said)
 
 
-def verdict(results: Group) -> str:
+def verdict(results: Group, require: str = EACH, lacks: Collection[str] = ()) -> str:
     """A backend's verdict in a word or two: conforms, differs, not judged or not run."""
     if not results.ran:
         return "not run"
     if results.parting:
         return "differs"
-    return "not judged" if results.counts["implementation-defined"] == len(results.ran) else "conforms"
+    open_ = results.counts["implementation-defined"] == len(results.ran)
+    return "not judged" if open_ or unmet(results.results, require, lacks) else "conforms"
 
 
 def not_run(results: Group) -> str:
@@ -149,7 +153,7 @@ def percent(part: int, whole: int) -> str:
     return "<1%" if rounded < 1 else ">99%" if rounded > 99 else f"{rounded}%"  # noqa: PLR2004 - percent
 
 
-def share(results: Group) -> str:
+def share(results: Group, require: str = EACH, lacks: Collection[str] = ()) -> str:
     """Whether a backend conforms, in how many of its checks, and how many of them were not run.
 
     Without the share a backend that refuses most checks would look as good as one that passes them.
@@ -158,23 +162,33 @@ def share(results: Group) -> str:
     if not ran:
         return f"nothing ran: {not_run(results)}"
     left = f"; {skipped:,}" if skipped else ""
+    missed = unmet(results.results, require, lacks)
     if results.parting:
-        crashed = f" ({results.counts['crashed']:,} crashed)" if results.counts["crashed"] else ""
+        died = ", ".join(f"{results.counts[o]:,} {o}" for o in ("timed out", "crashed") if results.counts[o])
         checks = f"the {count(ran, 'check')} that ran" if skipped else count(ran, "check")
-        said = f"differs in {len(results.parting):,} of {checks}{crashed}"
+        said = f"differs in {len(results.parting):,} of {checks}" + (f" ({died})" if died else "")
         left += f" of {ran + skipped:,}" if skipped else ""
+    elif results.counts["implementation-defined"] == ran:
+        said = f"not judged: the document leaves {_those(ran, skipped)} open"
+    elif missed:
+        return f"nothing differs in {_those(ran, skipped)}, too few to conform: {shorten(missed, 300)}"
     else:
-        checks = f"the {ran:,} of {count(ran + skipped, 'check')} that ran" if skipped else count(ran, "check")
-        judged = verdict(results) == "conforms"
-        said = f"conforms in {checks}" if judged else f"not judged: the document leaves {checks} open"
+        said = f"conforms in {_those(ran, skipped)}"
     # Most of it missing wants a reason; a few checks have theirs in the report.
     why = f": {not_run(results)}" if skipped > ran else ""
     return f"{said}{left} not run{why}" if skipped else said
 
 
+def _those(ran: int, skipped: int) -> str:
+    return f"the {ran:,} of {count(ran + skipped, 'check')} that ran" if skipped else count(ran, "check")
+
+
 def replay(report: Report, result: Result) -> str:
     """The command that makes this result alone again, into a folder of its own."""
-    words = shlex.split(report.command)
+    try:
+        words = shlex.split(report.command)
+    except ValueError:  # an open quote: no shell has run this
+        words = report.command.split()
     words = words[: words.index("--")] if "--" in words else words
     option = "--item" if words[:1] == ["halfeven"] else "--halfeven-item"
     for name, values in (("--resume", 0), ("--out", 1), ("--halfeven-out", 1), (option, 1), ("-k", 1)):

@@ -9,13 +9,16 @@ import importlib
 import pkgutil
 from collections.abc import Callable, Mapping
 from functools import cache
+from itertools import islice
 from types import ModuleType
 from typing import Any
+
+import numpy as np
 
 from halfeven.conformance.requirement import CALLS, REQUIREMENTS, CallSet, Requirement
 from halfeven.reference.systems import system_of
 
-__all__ = ["answers", "call_sets", "requirements_of", "rooms"]
+__all__ = ["answers", "call_sets", "judged_sets", "requirements_of", "rooms", "takes_arrays"]
 
 
 @cache
@@ -34,6 +37,19 @@ def requirements_of(system: str) -> tuple[Requirement, ...]:
         if system_of(r.id.partition("/")[0]) == system:
             by_formula.setdefault(r.formula, []).append(r)
     return tuple(r for own in by_formula.values() for r in own)
+
+
+def judged_sets(formula: str) -> list[CallSet]:
+    """The calls of a formula by which it is judged: not those about which its document is silent."""
+    rooms()
+    judged = (r for r in REQUIREMENTS.values() if r.formula == formula and r.called and r.basis != "silent")
+    return [CALLS[formula, check] for r in judged for check in r.checks]
+
+
+def takes_arrays(formula: str) -> bool:
+    """Whether the calls of a formula, the first of each set, have arrays in them."""
+    with np.errstate(all="ignore"):  # the extremes of a dtype are what calls are made of
+        return any(_has_array(v) for s in judged_sets(formula) for a in islice(s.generator(), 1) for v in a.values())
 
 
 def call_sets() -> Mapping[tuple[str, str], CallSet]:
@@ -57,3 +73,9 @@ def _answers() -> dict[str, dict[str, Callable[..., Any]]]:
 def answers(backend: str) -> dict[str, Callable[..., Any]]:
     """How the library of a backend answers a call, by formula."""
     return dict(_answers().get(backend, {}))
+
+
+def _has_array(value: Any) -> bool:
+    if isinstance(value, tuple | list):
+        return any(map(_has_array, value))
+    return isinstance(value, np.ndarray)

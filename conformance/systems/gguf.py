@@ -256,7 +256,7 @@ def no_bytes(formula: str) -> Calls:
 def _answer(operation: str, name: str, tensor: Any) -> Any:
     from gguf import quants
 
-    return getattr(getattr(quants, name), operation)(tensor.numpy())
+    return getattr(getattr(quants, name), operation)(tensor.detach().numpy())
 
 
 ANSWERS: dict[str, dict[str, Callable[..., Any]]] = {

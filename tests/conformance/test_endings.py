@@ -19,7 +19,7 @@ import os, signal, sys, time, torch
 
 class Good:
     profile = "onnx"
-    calls = 0
+    calls, after = 0, float("inf")
 
     def quantize(self, x, scale, zero_point, *, qmin, qmax):
         Good.calls += 1
@@ -51,7 +51,21 @@ class Hangs(Exits):
     def end(self):
         time.sleep(1000)
 """
-ENDED = "the process ended early (exit status 0) while backend 'mine:B' was imported and constructed"
+#: A plugin of pytest that ends the process which runs the checks, as no backend can: those live in other processes.
+ENDS = """
+import os, signal
+
+begun = 0
+
+
+def pytest_runtest_call(item):
+    global begun
+    begun += 1
+    how, after = os.environ["ENDS"].split()
+    if os.environ["BROKEN"] == "1" and begun > int(after):
+        os._exit(int(how)) if how.isdigit() else os.kill(os.getpid(), getattr(signal, how))
+"""
+ENDED = "backend 'mine:B' does not load: exit status 0"
 AT_IMPORT = "import os, sys\n{}\n"
 IN_CONSTRUCTOR = "import os, sys\nclass B:\n    def __init__(self):\n        {}\n"
 
@@ -66,6 +80,7 @@ def halfeven(folder: Path, *arguments: str, broken: bool = True) -> subprocess.C
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
     (tmp_path / "good.py").write_text(GOOD)
+    (tmp_path / "ends.py").write_text(ENDS)
     return tmp_path
 
 
@@ -90,39 +105,71 @@ def test_what_ends_the_process_before_the_run_is_told_in_one_line(
 
 @pytest.mark.parametrize(
     ("name", "said"),
-    [("Exits", "the process ended early (exit status 0)"), ("Dies", "the process died (signal 9, SIGKILL)")],
+    [
+        ("Exits", "exit status 0"),
+        ("Dies", "signal 9 (SIGKILL), as when memory runs out"),
+        ("Always", "exit status 1"),
+    ],
 )
-def test_a_process_that_ends_during_a_check_leaves_what_was_finished(folder: Path, name: str, said: str) -> None:
+def test_a_backend_that_ends_its_process_ends_no_run(folder: Path, name: str, said: str) -> None:
+    some = ("-n", "0", "--out", "out", "--", "-k", "smoke or huge")
+    ran = halfeven(folder, "run", f"good:{name}", *some)
+    assert ran.returncode == 1, ran.stdout + ran.stderr
+    report = codec.read_json(folder / "out/report.json")
+    assert report.complete
+    died = [r for r in report.results if r.outcome == "crashed"]
+    assert died
+    assert {(r.cause, r.ended) for r in died} == {(said, said)}
+    assert all(r.died for r in died)
+    assert said in ran.stdout
+    assert f"{said}. In {len(died)} checks." in (folder / "out/report.md").read_text()
+
+    again = halfeven(folder, "run", f"good:{name}", "--resume", *some, broken=False)
+    assert again.returncode == 0, again.stdout + again.stderr
+    whole = codec.read_json(folder / "out/report.json")
+    assert whole.complete
+    assert {r.name for r in whole.results} == {r.name for r in report.results}
+
+
+@pytest.mark.parametrize(
+    ("how", "said"),
+    [("0", "the process ended early (exit status 0)"), ("SIGKILL", "the process died (signal 9, SIGKILL)")],
+)
+def test_a_process_that_ends_during_a_check_leaves_what_was_finished(
+    folder: Path, how: str, said: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Without workers, so that it is pytest's own process that ends."""
-    some = ("--", "-k", "smoke or nearest or nan")
-    ran = halfeven(folder, "run", f"good:{name}", "-n", "0", "--out", "out", *some)
+    monkeypatch.setenv("ENDS", f"{how} 2")
+    some = ("--", "-p", "ends", "-k", "smoke or nan")
+    ran = halfeven(folder, "run", "good:Good", "-n", "0", "--out", "out", *some)
     assert ran.returncode == 2
     report = codec.read_json(folder / "out/report.json")
     assert not report.complete
-    assert 0 < len(report.results) < report.expected
-    assert f"{len(report.results)} of {report.expected} checks finished; {said} in {name}::onnx/quantize/" in ran.stderr
-    assert f"halfeven run --resume good:{name} -n 0" in ran.stderr
+    assert len(report.results) == 2 < report.expected
+    assert f"2 of {report.expected} checks finished; {said} in Good::onnx/quantize/" in ran.stderr
+    assert "halfeven run --resume good:Good -n 0" in ran.stderr
     first = (folder / "out/report.md").read_text().splitlines()[0]
-    assert first == f"**Incomplete: {len(report.results)} of {report.expected} checks finished.**"
+    assert first == f"**Incomplete: 2 of {report.expected} checks finished.**"
     assert report.backends[0].dtypes == ("float32",), "what is known of the backend outlives it too"
 
-    again = halfeven(folder, "run", "--resume", "-n", "0", "--out", "out", *some, broken=False)
-    assert again.returncode == 0, again.stdout + again.stderr
+    again = halfeven(folder, "run", "good:Good", "--resume", "-n", "0", "--out", "out", *some, broken=False)
+    assert again.returncode == 2, "nothing documented was among these"
     whole = codec.read_json(folder / "out/report.json")
     assert whole.complete
     assert len(whole.results) == whole.expected == report.expected
 
 
-def test_workers_that_keep_dying_are_counted_against_the_plan(folder: Path) -> None:
-    some = ("--", "-k", "nan or huge or zero-sign")
-    ran = halfeven(folder, "run", "good:Always", "-n", "1", "--out", "out", *some, "--max-worker-restart=1")
+def test_workers_that_keep_dying_are_counted_against_the_plan(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ENDS", "1 0")
+    some = ("--", "-p", "ends", "-k", "nan or huge or zero-sign")
+    ran = halfeven(folder, "run", "good:Good", "-n", "1", "--out", "out", *some, "--max-worker-restart=1")
     assert ran.returncode == 2
     report = codec.read_json(folder / "out/report.json")
     assert (report.complete, len(report.results)) == (False, 2)
     assert f"2 of {report.expected} checks finished" in ran.stderr
 
     # Each worker that dies is replaced, by one that must plan what the others did although more is journaled by then.
-    again = halfeven(folder, "run", "--resume", "-n", "1", "--out", "out", *some)
+    again = halfeven(folder, "run", "good:Good", "--resume", "-n", "1", "--out", "out", *some)
     assert again.returncode == 1, again.stdout + again.stderr
     whole = codec.read_json(folder / "out/report.json")
     assert whole.complete

@@ -39,7 +39,8 @@ NO_TORCH = 'raise OSError("libcudart.so.12: cannot open shared object file")\n'
 
 
 def python(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
-    environment = {k: v for k, v in os.environ.items() if not k.startswith("PYTEST")} | {"PYTHONPATH": str(folder)}
+    path = os.pathsep.join([str(folder), *filter(None, [os.environ.get("PYTHONPATH")])])
+    environment = {k: v for k, v in os.environ.items() if not k.startswith("PYTEST")} | {"PYTHONPATH": path}
     return subprocess.run(
         [sys.executable, *arguments],
         cwd=folder,
@@ -113,7 +114,7 @@ def test_the_public_names_are_there_before_their_modules(tmp_path: Path) -> None
     code = f"""
 import sys
 import halfeven.conformance as c
-assert {{"Backend", "Unsupported", "Verdict", "check", "conformance_suite"}} == set(c.__all__) <= set(dir(c))
+assert {{"Backend", "Unsupported", "Verdict", "check", "compare", "conformance_suite"}} == set(c.__all__) <= set(dir(c))
 {SHOW}
 try:
     c.chek

@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from halfeven.conformance import call
 from halfeven.conformance.backends.protocol import Unsupported
 from halfeven.conformance.quote import quote
+from halfeven.conformance.workers.inside import Inside
 
 _FACTOR = 2
 _UNUSED = 3
@@ -51,5 +51,5 @@ def test_what_has_no_source_or_name_is_not_quoted() -> None:
     assert quote(lambda x: x) is None
     assert quote(np.add) is None
     assert quote("".join) is None
-    assert quote(call.Caller.__call__) is None
+    assert quote(Inside.answers) is None
     assert quote(inspect.getsource) is not None

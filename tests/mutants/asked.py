@@ -1,6 +1,6 @@
 """What a mutant is asked: the calls of every formula, the cases of the operations, the evaluation model."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from itertools import product
 from typing import Any
@@ -8,16 +8,20 @@ from typing import Any
 import numpy as np
 
 from halfeven.conformance import view
+from halfeven.conformance.backends.offer import offer
 from halfeven.conformance.backends.protocol import Unsupported
-from halfeven.conformance.checks import CHECKS
 from halfeven.conformance.configuration import DTYPES, Case
-from halfeven.conformance.explain import evaluation_of
-from halfeven.conformance.formulas import Answer, answer, differences
-from halfeven.conformance.plan import plan
-from halfeven.conformance.points import recording
+from halfeven.conformance.engine.call import Answer
+from halfeven.conformance.engine.checks import CHECKS
+from halfeven.conformance.engine.evidence import Evidence
+from halfeven.conformance.engine.explain import evaluation_of
+from halfeven.conformance.engine.judge import answer_of, differences
+from halfeven.conformance.engine.plan import plan
+from halfeven.conformance.engine.points import recording
+from halfeven.conformance.engine.setting import Setting
 from halfeven.conformance.requirement import Arguments
 from halfeven.conformance.systems import call_sets
-from halfeven.conformance.trial import Trial
+from halfeven.conformance.workers.inside import Inside
 from halfeven.reference import FORMULAS, Grid
 from halfeven.reference import model as evaluation
 from halfeven.reference.catalogue import Formula
@@ -39,7 +43,7 @@ class Row:
 
     def ask(self) -> Answer:
         """What the call comes to now."""
-        return answer(self.function, self.arguments)
+        return answer_of(self.function, self.arguments)
 
 
 _ENOUGH = 8  # calls of each choice that no version has
@@ -65,7 +69,7 @@ def _unmeasured(found: list[Formula], asked: list[Arguments]) -> Iterator[Row]:
     reading: dict[str, list[tuple[Arguments, Answer]]] = {}
     for arguments in asked:
         read: dict[str, Any] = {}
-        said = answer(found[0].at(recording(document, read)), arguments)
+        said = answer_of(found[0].at(recording(document, read)), arguments)
         for name in read:
             reading.setdefault(name, []).append((arguments, said))
     for name in sorted(reading):
@@ -74,7 +78,7 @@ def _unmeasured(found: list[Formula], asked: list[Arguments]) -> Iterator[Row]:
             function = found[0].at(replace(document, **{name: value}))
             told: dict[bool, list[Arguments]] = {True: [], False: []}
             for arguments, said in _stirred(reading[name]):
-                differs = bool(differences(answer(function, arguments), said).differing)
+                differs = bool(differences(answer_of(function, arguments), said).differing)
                 told[differs].append(arguments)
                 if len(told[True]) == _ENOUGH:
                     break
@@ -88,20 +92,13 @@ def _stirred(calls: list[Any]) -> Iterator[Any]:
     yield from (call for start in range(7) for call in calls[start::7])
 
 
-class _Noted(Trial):
-    """A trial that asks nobody and keeps the cases."""
+class _Noted(Evidence):
+    """Evidence that asks nobody and keeps the cases."""
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        self.cases: list[Case] = []
-
-    def expect(self, case: Case, *, signs: bool = False) -> np.ndarray:
-        self.cases.append(case)
-        self.points += 1
-        return evaluation_of(self.profile, case)
-
-    def explore(self, strategy: Any, body: Callable[[Any], None]) -> None:
-        """Shapes and blocks are asked of ``tools``; Hypothesis would take most of the time."""
+    def expect(self, cases: Iterable[Case], *, signs: bool = False) -> list[Any]:
+        given = list(cases)
+        self.once("cases", list).extend(given)
+        return [evaluation_of(self.setting.profile, case) for case in given]
 
 
 _VALUES = ("boundaries", "odd-zero-point", "edges", "huge", "all-codes", "nan", "subnormals")
@@ -110,16 +107,16 @@ _ENDS = (*_GRIDS, Grid(-127, 127), Grid(-7, 7), Grid(-32768, 32767))
 
 
 def _cases(profile: Profile) -> list[Case]:
-    right = backend("none", profile.name, profile.dtypes)
-    found = []
-    for item in plan(right):
+    right = Inside(backend("none", profile.name, profile.dtypes))
+    found: list[Case] = []
+    for item in plan(right.offer):
         c = item.configuration
         grids = _ENDS if item.check in {"boundaries", "edges"} else _GRIDS
         if c is None or c.grid not in grids or item.check not in _VALUES or c.granularity != "channel":
             continue
-        trial = _Noted(right, item.requirement, item.check, c, item.tier, item.seed)
-        CHECKS[item.check].run(trial)
-        found += trial.cases
+        evidence = _Noted(item, right)
+        CHECKS[item.check].run(evidence)
+        found += evidence.once("cases", list)
     return found
 
 
@@ -202,11 +199,11 @@ def plans() -> Iterator[Row]:
 
 def _planned(name: str) -> tuple[str, ...]:
     profile, found = PROFILES[name], []
-    for item in plan(backend("none", name, tuple(DTYPES))):
+    for item in plan(offer(backend("none", name, tuple(DTYPES)))):
         c = item.configuration
         if c is not None and c.granularity == "tensor":
-            trial = Trial(item.backend, item.requirement, item.check, c, item.tier, item.seed)
-            found.append(f"{item.id} {item.check} {trial.code_dtype} {trial.scale_dtype} {trial.zeros}")
+            s = Setting(profile, c)
+            found.append(f"{item.id} {item.check} {s.code_dtype} {s.scale_dtype} {s.zeros}")
     grids = [Grid(0, 2**b - 1) for b in range(1, 35)]
     grids += [Grid(-(2 ** (b - 1)), 2 ** (b - 1) - 1) for b in range(1, 35)]
     grids += [Grid(low + 1, high) for low, high in ((-(2 ** (b - 1)), 2 ** (b - 1) - 1) for b in range(2, 35))]

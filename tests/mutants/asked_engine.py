@@ -8,13 +8,19 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 import torch
+from asking import ask
 
-from halfeven.conformance import call, compare, formulas, points
+from halfeven.conformance.backends.offer import keywords, offer
 from halfeven.conformance.backends.protocol import Backend, Unsupported
-from halfeven.conformance.configuration import DTYPES, Case, Configuration
-from halfeven.conformance.formulas import Answer
-from halfeven.conformance.plan import plan
-from halfeven.conformance.run import run
+from halfeven.conformance.configuration import DTYPES, Configuration
+from halfeven.conformance.engine import compare, judge, memory, points
+from halfeven.conformance.engine.call import PLAIN, Answer, Call, CallShape, Dtype, sent
+from halfeven.conformance.engine.item import Item
+from halfeven.conformance.engine.memory import Strided
+from halfeven.conformance.engine.plan import plan
+from halfeven.conformance.engine.run import run
+from halfeven.conformance.workers import inside
+from halfeven.conformance.workers.inside import Inside
 from halfeven.reference import Grid
 from halfeven.reference.behaviour import Behaviour, choice
 from halfeven.reference.catalogue import AsComputed, Formula
@@ -24,7 +30,7 @@ from mutants.by_hand import backend
 __all__ = ["MODULES", "engine"]
 
 #: The modules whose mutants these calls must see, wherever they stand.
-MODULES = tuple(f.__module__ for f in (compare.compare_reals, formulas.differences, call.Caller, points.nearest_point))
+MODULES = tuple(module.__name__ for module in (compare, judge, memory, inside, points))
 
 _VALUES = [1.0, -0.0, 0.0, np.nan, np.inf, 2.5, -3.0, 1e30]
 _OTHERS = [1.0, 0.0, -0.0, 7.0, np.nan, 2.5, -4.0, -np.inf]
@@ -34,6 +40,7 @@ def engine() -> Iterator[Row]:
     """Pairs of arrays, pairs of answers, calls of every kind of function, and items of a run."""
     yield from _pairs_of_arrays()
     yield from _pairs_of_answers()
+    yield from _memories()
     yield from _functions()
     yield from _calls()
     yield from _items()
@@ -53,7 +60,13 @@ def _pairs_of_arrays() -> Iterator[Row]:
         )  # fmt: skip
         for f, (x, y) in product(("compare_reals", "compare_codes"), pairs):
             yield Row(f, _compared, {"by": f, "expected": x, "actual": y})
-    for x, y in (([1, 2, 3], [1, 2, 4]), ([1.25], [1.5]), ([0], [255]), ([-128.0, 3], [127, 3])):
+    for x, y in (
+        ([1, 2, 3], [1, 2, 4]),
+        ([1, 2, 3], [2, 2, 9]),
+        ([1.25], [1.5]),
+        ([0], [255]),
+        ([-128.0, 3], [127, 3]),
+    ):
         for u, v in product(("int8", "float32", "int32"), ("uint8", "float64", "int32")):
             yield Row(
                 "codes",
@@ -81,19 +94,34 @@ def _pairs_of_answers() -> Iterator[Row]:
     ]  # fmt: skip
     for (i, x), (j, y) in product(enumerate(values), enumerate(values)):
         if abs(i - j) < 9:
-            yield Row("leaves", _told, {"expected": Answer({"result": x}), "actual": Answer({"result": y})})
-    several = [
-        Answer({}), Answer({"a": 1}), Answer({"a": 1, "b": f32([1, 2])}), Answer({"a": 2, "b": f32([1, 4])}),
-        Answer({"a": 1, "b": f32([0, 4, 5])}), Answer({"b": f32([1, 2]), "a": 1}),
-        Answer({}, ("ValueError", "Exception"), "no\nmore"), Answer({}, ("TypeError", "Exception")),
-        Answer({}, ("Narrow", "ValueError", "Exception"), "narrow"), Answer({"c": f32([9, 1]), "a": 3}),
+            yield Row("leaves", _told, {"expected": Answer("returned", x), "actual": Answer("returned", y)})
+    forms: list[Any] = [
+        {}, {"a": 1}, {"a": 1, "b": f32([1, 2])}, {"a": 2, "b": f32([1, 4])}, {"a": 1, "b": f32([0, 4, 5])},
+        {"b": f32([1, 2]), "a": 1}, {"c": f32([9, 1]), "a": 3}, (1, f32([1, 2])), [1, f32([1, 2])],
     ]  # fmt: skip
+    several = [Answer("returned", form) for form in forms] + [
+        Answer("raised", error=("ValueError", "Exception"), message="no\nmore"),
+        Answer("raised", error=("TypeError", "Exception")),
+        Answer("raised", error=("Narrow", "ValueError", "Exception"), message="narrow"),
+        Answer("returned", 1, faults=("mutated input: it", "stale output")),
+        Answer("raised", error=("ValueError",), faults=("changed the process: so",)),
+        Answer("ended", message="signal 11 (SIGSEGV)"),
+    ]
     for x, y in product(several, several):
         yield Row("answers", _told, {"expected": x, "actual": y})
 
 
+def _memories() -> Iterator[Row]:
+    for shape, strides, offset in (
+        ((24,), (1,), 0), ((23,), (1,), 0), ((2, 3, 4), (12, 4, 1), 0), ((4, 6), (1, 4), 0), ((3, 2), (-4, 2), 9),
+        ((1, 5), (7, 2), 3), ((3, 4), (0, 1), 2), ((), (), 5), ((12, 2), (2, 1), 0),
+    ):  # fmt: skip
+        lies = Strided(np.arange(24), shape, strides, offset)
+        yield Row("memory", lambda lies: (lies.plain, lies.reach, lies.view()), {"lies": lies})
+
+
 def _told(expected: Answer, actual: Answer) -> tuple[Any, ...]:
-    found = formulas.differences(expected, actual)
+    found = judge.differences(expected, actual)
     fine = None if found.comparison is None else found.comparison.where
     return found.points, found.differing, found.steps, found.unit, found.words, found.leaf, fine
 
@@ -121,7 +149,7 @@ def _flushing(x: Any, **_: Any) -> Any:
     return x * 2
 
 
-def _beside(x: Any, *_: Any, **__: Any) -> Any:
+def _around(x: Any, *_: Any, **__: Any) -> Any:
     """Writes between the elements of what is not contiguous."""
     kept = x.copy() if isinstance(x, np.ndarray) else x
     if isinstance(x, np.ndarray) and isinstance(x.base, np.ndarray):
@@ -153,22 +181,26 @@ def _functions() -> Iterator[Row]:
     x = np.array([1.0, 2.0], np.float32)
     narrow = [x.astype(d) for d in (np.float64, np.float16, ml_dtypes.bfloat16, ml_dtypes.int4, np.int8, np.uint32)]
     errors = (ValueError, KeyError, ZeroDivisionError, NotImplementedError, Unsupported, KeyboardInterrupt)
-    functions = [_doubled, _in_place, _resized, _nested, _flushing, *map(_raising, errors)]
+    functions = [_doubled, _in_place, _resized, _nested, _flushing, _repeating, *map(_raising, errors)]
     for f, value, array in product(functions, (x, *narrow, x[None], x.reshape(1, 2).T), ("torch", "numpy")):
-        given = {"x": value, "listed": [value, 1], "pair": (value, "a")}
+        given = {"x": value, "listed": [value, 1], "pair": (value, "a"), "dtype": Dtype("bfloat16")}
         yield Row("ask", _asked, {"function": f, "given": given, "array": array})
         yield Row("answer", _asked, {"function": f, "given": given, "array": ""})
     for array in ("torch", "numpy", ""):
         yield Row("longer", _asked, {"function": _longer, "given": {"listed": [1, x]}, "array": array})
 
 
+def _repeating(dtype: Any, **_: Any) -> str:
+    return str(dtype)
+
+
 def _asked(function: Callable[..., Any], given: dict[str, Any], array: str) -> tuple[Any, ...]:
     try:
-        found = formulas.ask(function, given, array) if array else formulas.answer(function, given)
-    except (Unsupported, KeyboardInterrupt) as error:
+        found = ask(function, given, array) if array else judge.answer_of(function, given)
+    except KeyboardInterrupt as error:
         return type(error).__name__, str(error)
     kept = {k: v for k, v in given.items() if isinstance(v, np.ndarray)}
-    return dict(found.leaves), found.raised, found.message, kept
+    return found.kind, found.value, found.error, found.message, found.faults, kept
 
 
 def _calls() -> Iterator[Row]:
@@ -186,45 +218,65 @@ def _calls() -> Iterator[Row]:
         lambda x, s, z, **_: np.add(s, 1, out=s) + x, lambda x, s, z, **_: np.subtract(z, 1, out=z) + x,
         lambda x, s, z, **k: x + len(k), _raising(RuntimeError), _raising(SystemExit), _raising(Unsupported),
         lambda x, s, z, **_: _flushing(x),
-        lambda x, s, z: x * s, lambda x, s, z, *, qmin, qmax, block_size: x * s, _beside,
+        lambda x, s, z: x * s, lambda x, s, z, *, qmin, qmax, block_size: x * s, _around,
         lambda x, s, z, *, dtype=None, **_: x * s + (dtype is None) + 2 * isinstance(dtype, torch.dtype),
         lambda x, s, z, **_: torch.ones(x.shape), lambda x, s, z, **_: torch.ones(x.shape, device="meta"),
+        lambda x, s, z, **_: [torch.is_grad_enabled(), torch.is_inference_mode_enabled(), torch.get_num_threads()],
+        lambda x, s, z, **_: torch.set_num_threads(3), lambda x, s, z, **_: getattr(x, "requires_grad", None),
+        lambda x, s, z, **_: _COUNTED.append(0) or len(_COUNTED),
     ]  # fmt: skip
-    for function, array, operation, layout in product(
-        fakes, ("numpy", "torch"), right.operations, ("contiguous", "strided")
-    ):
-        for blocks in (None, (1, 3)):
-            c = Configuration(operation, "float32", Grid(0, 255), x.shape, "tensor", blocks, layout)
+    for function, array, operation in product(fakes, ("numpy", "torch"), right.operations):
+        for blocks, shape in product((None, (1, 3)), _SHAPES):
+            c = Configuration(operation, "float32", Grid(0, 255), x.shape, "tensor", blocks)
             values = np.resize(codes, x.shape) if operation == "dequantize" else x
             s = np.asarray(0.5, np.float32) if blocks is None else np.float32([[0.5], [0.25]])
-            case = Case(c, values, s, np.zeros(s.shape, np.int32))
-            yield Row("call", _called, {"tried": of(function, array=array), "case": case})
+            arrays = [values, s, np.zeros(s.shape, np.int32)]
+            if shape is not PLAIN:  # every second element of the memory
+                arrays[0] = np.repeat(values, 2, axis=1)[:, ::2]
+            tried = of(function, array=array)
+            given = tuple(map(sent, arrays))
+            call = Call(f"onnx:{operation}", given, keywords(offer(tried), c), shape)
+            yield Row("call", _called, {"tried": tried, "call": call})
+            if shape is PLAIN and blocks is None:
+                yield Row("script", _scripted, {"tried": tried, "c": c})
+    one = Call("onnx:quantize", (sent(x[:, ::-1]), sent(x[0]), sent(x[0, 1:])), {})
+    for array in ("numpy", "torch"):  # what torch cannot have, and two arrays over one memory
+        yield Row("call", _called, {"tried": of(lambda x, *_: x * 2, array=array), "call": one})
+        both = Strided(np.arange(4, dtype=np.float32), (3,), (1,)), Strided(np.zeros(1), (), ())
+        shared = (both[0], replace(both[0], offset=1), both[1])
+        yield Row("call", _called, {"tried": of(_writing, array=array), "call": replace(one, positional=shared)})
 
-    scaled = backend("none", "pytorch-quantization")
-    counted = replace(scaled, operations=dict.fromkeys(scaled.operations, lambda *given, **_: given[0] + len(given)))
-    for operation in scaled.operations:  # one parameter
-        c = Configuration(operation, "float32", Grid(-127, 127), x.shape, "tensor", None, "contiguous")
-        case = Case(c, x, np.asarray(0.5, np.float32), np.zeros((), np.int32))
-        yield Row("call", _called, {"tried": counted, "case": case})
+
+_COUNTED: list[int] = []
+_SHAPES = (
+    PLAIN,
+    CallShape(layout="stepped"),
+    CallShape(layout="stepped", repeats=3, mode="no_grad"),
+    CallShape(layout="stepped", threads="all", mode="inference"),
+    CallShape(layout="stepped", mode="requires_grad"),
+)
 
 
-def _called(tried: Backend, case: Case) -> tuple[Any, ...]:
-    """What three calls come to, with the poison of each; the second is answered in the buffer of the first."""
-    caller = call.Caller(tried)
+def _writing(x: Any, s: Any, *_: Any) -> Any:
+    x[2] = 9
+    return s * 1
+
+
+def _called(tried: Backend, call: Call) -> tuple[Any, ...]:
+    """What three calls come to, with the poison after each."""
+    worker = Inside(tried)
+    _COUNTED.clear()
     found: list[Any] = []
     for _ in range(3):
-        try:
-            value = caller(case)
-        except (call.Fault, Unsupported) as error:
-            found += [type(error).__name__, str(error)]
-        except call.Crash as error:
-            found += ["Crash", str(error).rpartition("\n")[2], str(error).count("File"), "/tmp/" in str(error)]
-        else:
-            found.append(np.array(value))
-            if value.flags.writeable and value.size:
-                value.flat[0] = 9
-        found.append(caller.poison)
+        answer = worker.answer(call)
+        last = answer.traceback.strip().rpartition("\n")[2], answer.traceback.count("File"), "/tmp/" in answer.traceback
+        found += [answer.kind, answer.value, answer.error, answer.message, answer.faults, *last, worker._poison]
+    found += [answer.kind for answer in worker.answers([call, replace(call, formula="onnx/none")])]
     return tuple(found)
+
+
+def _scripted(tried: Backend, c: Configuration) -> tuple[Any, ...]:
+    return (*Inside(tried).script(c), Inside(tried).path(), Inside(tried).offer.name)
 
 
 @dataclass(frozen=True)
@@ -266,22 +318,22 @@ def _recorded(steps: str) -> list[str]:
 
 def _pointed(formula: Formula, point: _Steps, steps: tuple[str, ...], off: int = 0) -> str:
     asked = [{"x": 3, "steps": s} for s in steps]
-    found = points.nearest_point(formula, [(a, Answer({"result": _added(point, **a) + off})) for a in asked])
+    found = points.nearest_point(formula, [(a, Answer("returned", _added(point, **a) + off)) for a in asked])
     return repr(found)
 
 
-_CHECKS = {"boundaries", "result", "nan", "zero-sign", "layout"}
+_CHECKS = {"boundaries", "result", "nan", "zero-sign"}
 
 
 def _items() -> Iterator[Row]:
     """One item of some checks, for a backend that is right and for faults of a harness."""
     for name in ("none", "mutated-input", "wrong-shape", "stale-output", "zero-sign-lost"):
-        tried = backend(name, "aimet")
-        first = {(i.check, i.requirement.operation): i for i in plan(tried) if i.configuration and i.check in _CHECKS}
+        planned = plan(offer(backend(name, "aimet")))
+        first = {(i.check, i.requirement.operation): i for i in planned if i.configuration and i.check in _CHECKS}
         for item in first.values():
             yield Row(f"{name}, {item.id}", _outcome, {"name": name, "item": item})
 
 
-def _outcome(name: str, item: Any) -> tuple[Any, ...]:
-    found = run(replace(item, backend=backend(name, "aimet")), gate=False)
+def _outcome(name: str, item: Item) -> tuple[Any, ...]:
+    found = run(item, Inside(backend(name, "aimet")), gate=False)
     return tuple(repr(v) for v in astuple(replace(found, seconds=0.0)))

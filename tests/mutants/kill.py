@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from halfeven.conformance.formulas import Answer
+from halfeven.conformance.engine.call import Answer, leaves
 from mutants.asked import Row
 from mutants.generator import Mutant, tree_of
 
@@ -38,9 +38,9 @@ def told(found: Answer) -> Any:
 
     Nothing of the suite's own comparison has a part in it, for that is mutated too.
     """
-    if found.raised:
-        return found.raised
-    return tuple((name, _leaf(value)) for name, value in found.leaves.items())
+    if found.kind != "returned":
+        return found.error or (found.kind, found.message)
+    return tuple((name, _leaf(value)) for name, value in leaves(found.value))
 
 
 def _leaf(value: Any) -> Any:

@@ -4,13 +4,14 @@ from collections.abc import Iterator
 
 import pytest
 
-from halfeven.conformance.backends.protocol import Backend
-from halfeven.conformance.checks import CHECKS
-from halfeven.conformance.plan import Item, plan
+from halfeven.conformance.engine.checks import CHECKS
+from halfeven.conformance.engine.item import Item
+from halfeven.conformance.engine.plan import plan
+from halfeven.conformance.engine.run import run
 from halfeven.conformance.report.model import CONFORMING
 from halfeven.conformance.requirement import Requirement
 from halfeven.conformance.requirements import requirements
-from halfeven.conformance.run import run
+from halfeven.conformance.workers.inside import Inside
 from halfeven.reference import Grid
 from halfeven.reference.systems import PROFILES
 from mutants.by_hand import MUTANTS, backend
@@ -40,27 +41,27 @@ def spoken(profile: str) -> list[Requirement]:
     return [r for r in requirements(profile) if not r.called]
 
 
-def items(mutant: Backend) -> Iterator[Item]:
-    for item in plan(mutant):
+def items(mutant: Inside) -> Iterator[Item]:
+    for item in plan(mutant.offer):
         if item.configuration and item.configuration.grid in _TRIED:
             yield item
 
 
-def parts(item: Item, *, gate: bool) -> bool:
-    return run(item, gate=gate).outcome in {"differs", "explained"}
+def parts(item: Item, mutant: Inside, *, gate: bool) -> bool:
+    return run(item, mutant, gate=gate).outcome in {"differs", "explained"}
 
 
 @pytest.mark.parametrize("profile", ["onnx", "aimet", "torch.fake_quantize"])
 @pytest.mark.parametrize("name", NAMED)
 def test_a_wrong_backend_is_reported_as_differing_in_the_quick_tier(name: str, profile: str) -> None:
-    mutant = backend(name, profile)
-    assert any(parts(item, gate=True) for item in items(mutant))
+    mutant = Inside(backend(name, profile))
+    assert any(parts(item, mutant, gate=True) for item in items(mutant))
 
 
 @pytest.mark.parametrize("profile", DOCUMENTED)
 def test_the_profile_itself_conforms(profile: str) -> None:
-    right = backend("none", profile)
-    results = [run(item) for item in items(right)]
+    right = Inside(backend("none", profile))
+    results = [run(item, right) for item in items(right)]
     assert len(results) > 20
     assert sum(r.points for r in results) > 100_000
     assert {r.outcome for r in results} <= CONFORMING | {"not run"}, [r for r in results if r.outcome not in CONFORMING]
@@ -71,8 +72,9 @@ def test_every_requirement_kills_what_it_says(profile: str) -> None:
     survivors = []
     for requirement in spoken(profile):
         for name in requirement.kills:
-            tried = [i for i in items(backend(name, profile)) if i.requirement.id == requirement.id]
-            if not any(parts(item, gate=False) for item in tried):
+            mutant = Inside(backend(name, profile))
+            tried = [i for i in items(mutant) if i.requirement.id == requirement.id]
+            if not any(parts(item, mutant, gate=False) for item in tried):
                 survivors.append((requirement.id, name, len(tried)))
     assert survivors == []
 

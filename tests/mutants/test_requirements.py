@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from halfeven.conformance.formulas import answer
-from halfeven.conformance.requirement import Requirement
+from halfeven.conformance.engine.judge import answer_of
+from halfeven.conformance.requirement import CALL_SHAPES, Requirement
 from halfeven.conformance.requirements import requirements
 from halfeven.conformance.systems import call_sets
 from halfeven.reference.catalogue import FORMULAS
@@ -26,7 +26,8 @@ def judged() -> dict[str, list[Requirement]]:
     found = defaultdict(list)
     for profile in PROFILES:
         for r in requirements(profile) if "@" not in profile else ():
-            if r.called and r.basis != "silent":
+            # Of call shapes, which are held by tests of their own, no mutant of the formula tells.
+            if r.called and r.basis != "silent" and r.checks != (CALL_SHAPES,):
                 found[r.formula].append(r)
     return found
 
@@ -45,7 +46,7 @@ def candidates(formula: str) -> Iterator[Mutant]:
 def parts(formula: str, arguments: object, before: object) -> bool:
     try:
         with seconds_for(2):
-            return told(answer(FORMULAS[formula].function, arguments)) != before
+            return told(answer_of(FORMULAS[formula].function, arguments)) != before
     except TimedOut:
         return True
 
@@ -67,7 +68,7 @@ def forgiving(formula: str) -> Callable[..., Any]:
 @pytest.mark.parametrize("formula", sorted(judged()))
 def test_every_requirement_kills_something(formula: str) -> None:
     left = {
-        r.id: [(a, told(answer(FORMULAS[formula].function, a))) for c in r.checks for a in CALLS[formula, c].build()]
+        r.id: [(a, told(answer_of(FORMULAS[formula].function, a))) for c in r.checks for a in CALLS[formula, c].build()]
         for r in judged()[formula]
     }
     assert all(left.values())
@@ -84,7 +85,7 @@ def test_every_requirement_kills_something(formula: str) -> None:
             del left[name]
     # Refusals by the signature, or by what comes after the guard: the mutant by hand has none.
     mutant = forgiving(formula)
-    refused = [name for name, rows in left.items() if any(told(answer(mutant, a)) != before for a, before in rows)]
+    refused = [name for name, rows in left.items() if any(told(answer_of(mutant, a)) != before for a, before in rows)]
     assert sorted(left.keys() - refused) == []
 
 

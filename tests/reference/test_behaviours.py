@@ -4,7 +4,8 @@ from dataclasses import dataclass, replace
 
 import pytest
 
-from halfeven.conformance.formulas import Answer, answer, differences
+from halfeven.conformance.engine.call import Answer
+from halfeven.conformance.engine.judge import answer_of, differences
 from halfeven.conformance.systems import call_sets
 from halfeven.reference import FORMULAS
 from halfeven.reference.behaviour import Behaviour, choice, roundings
@@ -49,8 +50,8 @@ def test_every_choice_is_decided_by_a_call(formula: Formula) -> None:
         for name, value in sorted(undecided, key=str):
             here, function = replace(point, **{name: getattr(own, name)}), formula.at(replace(point, **{name: value}))
             if here not in known:
-                known[here] = [answer(formula.at(here), a) for a in asked]
-            if any(differences(k, answer(function, a)).differing for k, a in zip(known[here], asked, strict=True)):
+                known[here] = [answer_of(formula.at(here), a) for a in asked]
+            if any(differences(k, answer_of(function, a)).differing for k, a in zip(known[here], asked, strict=True)):
                 undecided.discard((name, value))
     assert undecided == set()
 

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from halfeven.conformance.backends.protocol import Unsupported
-from halfeven.conformance.expression import expression
+from halfeven.conformance.engine.expression import expression
 from halfeven.conformance.view import granularities, operation
 from halfeven.reference import FORMULAS, EvaluationModel, Grid
 from halfeven.reference import model as evaluation

@@ -16,5 +16,6 @@ BACKENDS: Backends = {
         path="halfeven.conformance.systems.halfeven.adapter:path",
         answers="aimet.functional",
         swap=("aimet_torch.quantization", "halfeven.optimized.aimet"),
+        lacks=("aimet/float_cast/small",),  # the equation gives bits that the IEEE format does not have
     ),
 }

@@ -20,7 +20,7 @@ from halfeven.reference import Grid
 from halfeven.reference.blocks import BlockSize, Shape, parameter_shape
 from halfeven.reference.profile import OPERATIONS, Operation
 
-__all__ = ["TYPES", "Model", "backend"]
+__all__ = ["TYPES", "Model", "attributes", "backend", "code_type", "fitted"]
 
 # The words of ONNX's text form. A type that NumPy has no dtype for travels in its storage.
 _REALS = {"float32": "float", "float16": "float16", "bfloat16": "bfloat16"}
@@ -51,7 +51,17 @@ def _code_type(grid: Grid) -> tuple[str, str]:
     return found
 
 
-def _attributes(block_size: BlockSize | None, shape: Shape) -> tuple[int | None, int, Shape | None]:
+def code_type(grid: Grid) -> "np.dtype[Any]":
+    """The dtype of a grid's codes, ml_dtypes' own where NumPy has none.
+
+    Raises:
+        Unsupported: no type has exactly these codes.
+    """
+    code, stored = _code_type(grid)
+    return np.dtype(getattr(ml_dtypes, code, stored))
+
+
+def attributes(block_size: BlockSize | None, shape: Shape) -> tuple[int | None, int, Shape | None]:
     """ONNX's ``axis`` and ``block_size``, and the shape in which it takes the parameters (None: as they are).
 
     Raises:
@@ -168,9 +178,9 @@ def _call(
 ) -> Array:
     grid = Grid(qmin, qmax)
     code, stored = _code_type(grid)
-    axis, length, form = _attributes(block_size, value.shape)
+    axis, length, form = attributes(block_size, value.shape)
     entering = np.dtype(stored if cast else getattr(ml_dtypes, code, stored))
-    z = _fitted(zero_point, grid, entering)
+    z = fitted(zero_point, grid, entering)
     s, z = (scale, z) if form is None else (scale.reshape(form), z.reshape(form))
     given = {"q": value.astype(entering)} if operation == "dequantize" else {"x": value}
     model = Model(operation, _REALS[scale.dtype.name], code, entering.name, axis, length)
@@ -178,7 +188,7 @@ def _call(
     return result.astype(stored, copy=False) if operation == "quantize" else result
 
 
-def _fitted(zero_point: Array, grid: Grid, dtype: "np.dtype[Any]") -> Array:
+def fitted(zero_point: Array, grid: Grid, dtype: "np.dtype[Any]") -> Array:
     """The zero point in the codes' type, which it has in ONNX.
 
     Raises:
@@ -194,7 +204,7 @@ def _fitted(zero_point: Array, grid: Grid, dtype: "np.dtype[Any]") -> Array:
 def _script(c: Configuration, *, cast: bool, imports: str, runner: str) -> tuple[str, str]:
     """The model is parsed for the dtype of the scale, which the script holds."""
     code, stored = _code_type(c.grid)
-    axis, length, form = _attributes(c.block_size, c.shape)
+    axis, length, form = attributes(c.block_size, c.shape)
     entering = stored if cast else code
     text = Model(c.operation, "REAL", code, entering, axis, length).text()
     parse = f"def parse(s): return onnx.parser.parse_model(text.replace('REAL', {_REALS!r}[s.dtype.name]))"

@@ -5,24 +5,29 @@ from typing import Any
 
 import pytest
 
-from halfeven.conformance.backends.protocol import Backend
 from halfeven.conformance.backends.registry import REGISTRY, NotInstalled, resolve
-from halfeven.conformance.plan import plan
+from halfeven.conformance.engine.item import Item
+from halfeven.conformance.engine.plan import plan
+from halfeven.conformance.engine.run import run
 from halfeven.conformance.requirements import requirements
-from halfeven.conformance.run import run
 from halfeven.conformance.systems import answers, rooms
+from halfeven.conformance.workers.inside import Inside
 
 OFFERING = [name for name, entry in REGISTRY.items() if answers(entry.answers or name)]
 #: Differences that no version reproduces, with the reason.
 FINDINGS: dict[tuple[str, str], str] = {}
 
 
-def load(name: str) -> Backend:
+def load(name: str) -> Inside:
     try:
-        return resolve(name)[0]
+        return Inside(resolve(name)[0])
     except NotInstalled as error:
         assert REGISTRY[name].extra, "torch and the base dependencies are never skipped"
         pytest.skip(str(error))
+
+
+def called(worker: Inside) -> list[Item]:
+    return [item for item in plan(worker.offer) if item.requirement.called]
 
 
 def marked(name: str) -> Any:
@@ -42,10 +47,10 @@ def test_every_answer_is_a_backend_s_and_of_a_formula_that_is_required() -> None
 
 @pytest.mark.parametrize("name", [marked(name) for name in OFFERING])
 def test_a_library_computes_the_formula_or_a_version_that_is_named(name: str) -> None:
-    backend = load(name)
-    items = [item for item in plan(backend) if item.requirement.called]
-    assert len(items) >= len(backend.functions)
-    results = [run(item) for item in items]
+    worker = load(name)
+    items = called(worker)
+    assert len(items) >= len(worker.offer.functions)
+    results = [run(item, worker) for item in items]
     ran = [r for r in results if r.outcome != "not run"]
     assert ran
     assert sum(r.points for r in ran) > 0
@@ -57,9 +62,9 @@ def test_a_library_computes_the_formula_or_a_version_that_is_named(name: str) ->
 
 @pytest.mark.parametrize("name", [marked(name) for name in OFFERING])
 def test_every_difference_has_a_witness_whose_script_shows_it(name: str, capsys: pytest.CaptureFixture[str]) -> None:
-    backend = load(name)
-    for item in (i for i in plan(backend) if i.requirement.called):
-        result = run(item)
+    worker = load(name)
+    for item in called(worker):
+        result = run(item, worker)
         if (w := result.witness) is None:
             assert result.outcome not in {"differs", "explained", "crashed"}, result.id
             continue

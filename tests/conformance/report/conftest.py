@@ -57,7 +57,7 @@ def _result(
         "check": check,
         "configuration": {"operation": operation, "grid": "int8", "shape": [3, 5], "block_size": None},
         "outcome": outcome,
-        "points": 0 if outcome in {"not run", "crashed"} else 1000,
+        "points": 0 if outcome in {"not run", "timed out", "crashed"} else 1000,
         "differing": 12 if parts else 0,
         "steps": 1 if parts else 0,
         "unit": "code steps",

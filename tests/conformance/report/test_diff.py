@@ -5,7 +5,7 @@ import pytest
 from halfeven.conformance.report.diff import diff, to_markdown
 from halfeven.conformance.report.model import CONFORMING, OutcomeName, Report
 
-PARTING = ("explained", "differs", "crashed")
+PARTING = ("explained", "differs", "timed out", "crashed")
 
 
 def one(base: Report, head: Report) -> Any:

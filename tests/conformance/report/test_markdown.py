@@ -110,8 +110,9 @@ def test_what_did_not_run_and_why(mixed: Report) -> None:
     assert ["`modelopt`", "", "", "nvidia-modelopt is not installed"] in rows
 
 
-def test_environment_and_legend(mixed: Report) -> None:
-    text = to_markdown(mixed)
+def test_environment_and_legend(mixed: Report, result: Any) -> None:
+    late = result("slow", "timed out", check="slow", ended="30 s")
+    text = to_markdown(replace(mixed, results=(*mixed.results, late)))
     assert ["cpu.capability", "AVX2"] in [r for t in tables(text) for r in t]
     assert "CPUExecutionProvider" in text
     legend = text.split("## How to read this")[1]
@@ -161,6 +162,7 @@ def test_the_worst_outcome_of_a_group(low: int) -> None:
         "budgeted",
         "explained",
         "differs",
+        "timed out",
         "crashed",
     )
     assert set(order) == set(get_args(OutcomeName))
@@ -211,8 +213,11 @@ def test_a_cause_is_shown_once_whatever_requirements_it_breaks(result: Any, repo
 
 def test_the_share_that_was_not_run_is_said_with_the_verdict(result: Any, report: Any) -> None:
     refused = [result(f"n{i}", "not run", check=f"n{i}", detail="not offered") for i in range(23)]
-    text = to_markdown(report(result(), *refused))
+    text = to_markdown(report(result(), *refused, require="any"))
     assert "conforms to profile `torchao` in the 1 of 24 checks that ran: 1 check exact" in text
+    text = to_markdown(report(result(), *refused))
+    few = "is not judged against profile `torchao`: nothing differs in the 1 of 24 checks that ran"
+    assert f"{few}; 23 of 24 requirements were never checked, such as torchao/quantize/n0: not offered." in text
 
 
 def test_the_witness_whose_script_was_seen_to_differ_is_preferred(result: Any, report: Any) -> None:

@@ -7,10 +7,11 @@ import ml_dtypes
 import numpy as np
 import pytest
 import torch
+from asking import ask
 from torch import Tensor
 
 from halfeven.conformance.backends.registry import resolve
-from halfeven.conformance.formulas import answer, ask, differences
+from halfeven.conformance.engine.judge import answer_of, differences
 from halfeven.conformance.systems import call_sets
 from halfeven.optimized.aimet import DequantizedTensor
 from halfeven.optimized.aimet import encoding_analyzer as analyzers
@@ -29,7 +30,7 @@ SETS = [key for key in CALLS if key[0] in ANSWERED]
 def test_every_documented_call_is_exact(formula: str, name: str) -> None:
     tried = 0
     for call in CALLS[formula, name].build():
-        found = differences(answer(FORMULAS[formula].function, call), ask(OURS[formula], call))
+        found = differences(answer_of(FORMULAS[formula].function, call), ask(OURS[formula], call))
         assert not found.differing, found.words
         tried += found.points
     assert tried
@@ -95,7 +96,7 @@ def test_pieces_change_nothing(monkeypatch: pytest.MonkeyPatch, piece: int, dtyp
         ("aimet/percentile_encodings", encodings | {"percentile": 80.0}),
         ("aimet/sqnr_encodings", encodings),
     ):
-        found = differences(answer(FORMULAS[formula].function, arguments), ask(OURS[formula], arguments))
+        found = differences(answer_of(FORMULAS[formula].function, arguments), ask(OURS[formula], arguments))
         assert not found.differing, (formula, found.words)
 
 

@@ -9,9 +9,10 @@ import ml_dtypes
 import numpy as np
 import pytest
 import torch
+from asking import ask
 from torch import Tensor
 
-from halfeven.conformance.formulas import answer, ask, differences
+from halfeven.conformance.engine.judge import answer_of, differences
 from halfeven.conformance.systems import call_sets
 from halfeven.optimized.aimet import DequantizedTensor
 from halfeven.optimized.aimet.encoding_analyzer import PercentileEncodingAnalyzer
@@ -54,7 +55,7 @@ ASKED = {QDQ: quantized, "aimet/float_scale": scale_of, "aimet/float_cast": floa
 def test_every_documented_call_is_exact(formula: str, name: str) -> None:
     tried = 0
     for call in CALLS[formula, name].build():
-        found = differences(answer(FORMULAS[formula].function, call), ask(ASKED[formula], call))
+        found = differences(answer_of(FORMULAS[formula].function, call), ask(ASKED[formula], call))
         assert not found.differing, found.words
         tried += found.points
     assert tried
@@ -93,7 +94,7 @@ def test_every_number_of_16_bits_is_cast_as_the_formula_does(
     x = all_of(dtype)
     held = x.view(torch.int16).numpy().view(np.float16 if dtype == torch.float16 else ml_dtypes.bfloat16)
     call = {"tensor": held, "scale": np.array(scale, np.float32), "exponent_bits": bits[0], "mantissa_bits": bits[1]}
-    found = differences(answer(FORMULAS[QDQ].function, call), ask(quantized, call))
+    found = differences(answer_of(FORMULAS[QDQ].function, call), ask(quantized, call))
     assert not found.differing, found.words
 
 

@@ -35,7 +35,8 @@ def _encode_by_ml_dtypes(x: torch.Tensor, format: Any, overflow: str) -> torch.T
     if dtype is None or overflow != follows or not x.is_floating_point():
         msg = f"x of {x.dtype}, format={format!r}, overflow={overflow!r}: no cast of floats has this format and policy"
         raise Unsupported(msg)
-    a = x.view(torch.int16).numpy().view(ml_dtypes.bfloat16) if x.dtype == torch.bfloat16 else x.numpy()
+    plain = x.detach()
+    a = plain.view(torch.int16).numpy().view(ml_dtypes.bfloat16) if x.dtype == torch.bfloat16 else plain.numpy()
     codes = a.astype(dtype)
     return torch.from_numpy(codes.view(np.uint8 if codes.itemsize == 1 else np.uint16))
 

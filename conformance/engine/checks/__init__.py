@@ -1,0 +1,48 @@
+"""The checks: one file per kind, each a function of the evidence, and for which configurations each is planned."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Literal
+
+from halfeven.conformance.engine.checks import call_shapes, consistency, errors, result, silent, smoke, values
+from halfeven.conformance.engine.evidence import Evidence
+
+__all__ = ["CHECKS", "Check"]
+
+
+@dataclass(frozen=True)
+class Check:
+    """One check.
+
+    Attributes:
+        run: gathers the evidence.
+        granularities: planned for the backend's first granularity; for that and another (a call with one scale, and
+            one with many); for all; or once, where the check crosses them itself.
+        every_grid: planned for each grid; else on one signed and one unsigned.
+        every_dtype: planned for each dtype; else for the first.
+        dtypes: the dtypes for which it makes sense.
+    """
+
+    run: Callable[[Evidence], None]
+    granularities: Literal["first", "two", "all", "crossed"] = "first"
+    every_grid: bool = False
+    every_dtype: bool = True
+    dtypes: tuple[str, ...] = ("float32", "float64", "float16", "bfloat16")
+
+
+CHECKS: dict[str, Check] = {
+    "smoke": Check(smoke.smoke, every_dtype=False),
+    "boundaries": Check(values.boundaries, granularities="two", every_grid=True),
+    "odd-zero-point": Check(values.odd_zero_point, granularities="two", every_grid=True),
+    "edges": Check(values.edges, every_grid=True),
+    "huge": Check(values.huge, granularities="two"),
+    "all-codes": Check(values.all_codes, granularities="two", every_grid=True),
+    "subnormals": Check(silent.subnormals),
+    "nan": Check(silent.nan, granularities="two"),
+    "zero-sign": Check(silent.zero_sign),
+    "call-shapes": Check(call_shapes.call_shapes, granularities="crossed"),
+    "result": Check(result.result, granularities="all", every_grid=True),
+    "composition": Check(consistency.composition, granularities="two", dtypes=("float32", "float64")),
+    "idempotence": Check(consistency.idempotence, every_grid=True, dtypes=("float32", "float64")),
+    "errors": Check(errors.errors, every_dtype=False),
+}

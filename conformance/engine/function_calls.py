@@ -1,0 +1,339 @@
+"""The calls of a documented function beyond its own: the same values in every call shape, and longer arrays of them.
+
+The own calls have the hard values, for which the formula's arguments fit together; how they are handed over is up to
+the table of call shapes, and how many there are of them to ``LARGEST``.
+"""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import islice, product
+from math import prod
+from typing import Any, Literal
+
+import numpy as np
+
+from halfeven.conformance.engine.call import Answer, Call, CallShape
+from halfeven.conformance.engine.memory import Array, Strided
+from halfeven.conformance.engine.operation_calls import Asked, in_one_storage
+from halfeven.conformance.engine.shapes import function_rows, laid_out, possible
+from halfeven.conformance.engine.tier import Tier
+from halfeven.conformance.requirement import Arguments, CallSet
+from halfeven.reference.catalogue import FORMULAS
+
+__all__ = [
+    "LARGEST",
+    "SIZES",
+    "SUMS",
+    "Own",
+    "answer",
+    "function_calls",
+    "grown",
+    "grown_call",
+    "own_calls",
+    "shaped_call",
+]
+
+#: Elements along an axis, and how many calls of such a size are made in the quick tier.
+SIZES: Mapping[int, int] = {131: 8, 1024: 6, 1103: 6, 5003: 4, 65_536: 2, 70_001: 3, (1 << 20) + 1: 2}
+_MATRIX = (48, 64)  # elements along the first axis and the last, and so many calls
+_MATRICES = 6
+#: The most elements of a formula whose reference searches, or goes element by element; measured, about 0.1 s a call.
+LARGEST: Mapping[str, int] = {
+    "aimet/lpbq_encoding_dict": 131,
+    "pytorch-quantization/descriptor": 5003,
+    "pytorch-quantization/descriptor_dict": 5003,
+    "pytorch-quantization/descriptor_round_trip": 5003,
+    "pytorch-quantization/descriptor_yaml_round_trip": 1103,
+}
+#: Formulas that sum reals: in which order no document says, and longer sums are not exact.
+SUMS = frozenset(
+    {
+        "aimet/dequantize_gradient",
+        "aimet/float_gradient",
+        "aimet/quantize_dequantize_gradient",
+        "aimet/quantize_gradient",
+        "aimet/range_gradient",
+        "aimet/sqnr_encodings",
+        "brevitas/IntQuant.backward",
+        "pytorch-quantization/clip_backward",
+        "pytorch-quantization/entropy_amax",
+        "pytorch-quantization/fake_affine_tensor_quant_backward",
+        "pytorch-quantization/mse_amax",
+        "torch/_fake_quantize_learnable_per_channel_affine.backward",
+        "torch/_fake_quantize_learnable_per_tensor_affine.backward",
+        "torchao/choose_qparams_and_quantize_affine_hqq",
+        "torchao/choose_qparams_and_quantize_scale_only_hqq",
+        "torchao/fake_quantize_affine_gradients",
+    }
+)
+# Formulas that are gradients: whoever answers hands the arguments to autograd, which then has no others to look at.
+_GRADIENTS = ("backward", "gradient", "gradients")
+_MOST = 1 << 21  # elements of a call
+_PER_ROW = 2  # calls in each call shape
+_STANDARD = 6  # times as many in the standard tier
+_LEAST = 2  # elements, for a layout to be one
+
+
+@dataclass(frozen=True, eq=False)
+class Own:
+    """One of a function's own calls with arrays in it, to which the formula has an answer.
+
+    Attributes:
+        arguments: by keyword.
+        rank: of the largest array.
+        kind: what it has in common with other calls: the arguments that are no arrays, the arrays' dtypes and ranks.
+    """
+
+    arguments: Arguments
+    rank: int
+    kind: str
+
+
+def function_calls(
+    formula: str,
+    sets: Sequence[CallSet],
+    tier: Tier = "quick",
+    seed: int = 0,
+    *,
+    negative: bool = False,
+    function: Callable[..., Any] | None = None,
+) -> Iterator[Asked]:
+    """The calls of a formula in every call shape, and longer ones; its own calls in the plain shape are not among them.
+
+    Args:
+        formula: its id.
+        sets: its own calls, of the requirements that are judged.
+        tier: how much.
+        seed: of what is drawn.
+        negative: whether strides may be negative, as NumPy's can.
+        function: what gives the expected answers; by default the formula.
+    """
+    reference = function or FORMULAS[formula].function
+    if not (own := own_calls(sets, reference, seed)):
+        return
+    times = _STANDARD if tier == "standard" else 1
+    yield from _in_shapes(formula, reference, own, times, seed, negative=negative)
+    if formula not in SUMS:
+        yield from _longer(formula, reference, own, times)
+
+
+def own_calls(sets: Sequence[CallSet], function: Callable[..., Any], seed: int = 0) -> list[Own]:
+    """The own calls with arrays that the formula answers, those of different kinds next to each other."""
+    kinds: dict[str, list[Own]] = {}
+    for arguments in (a for s in sets for a in s.build()):
+        arrays = [a for a in _arrays(arguments) if a.size]
+        if arrays and answer(function, arguments).kind == "returned":
+            largest = max(arrays, key=lambda a: a.size)
+            kinds.setdefault(_kind(arguments), []).append(Own(arguments, largest.ndim, _kind(arguments)))
+    draw = np.random.default_rng(seed)
+    for found in kinds.values():  # the largest have the most values in them
+        draw.shuffle(found)
+        found.sort(key=lambda o: max(a.size for a in _arrays(o.arguments)) < 8)  # noqa: PLR2004
+    return [
+        found[turn]
+        for turn in range(max(map(len, kinds.values()), default=0))
+        for found in kinds.values()
+        if turn < len(found)
+    ]
+
+
+def answer(function: Callable[..., Any], arguments: Arguments) -> Answer:
+    """The formula's answer to arguments, which it gets copies of."""
+    try:
+        with np.errstate(all="ignore"):
+            return Answer("returned", _plain(function(**{k: _copied(v) for k, v in arguments.items()})))
+    except Exception as error:  # noqa: BLE001 - to refuse arguments is an answer
+        types = tuple(t.__name__ for t in type(error).__mro__ if issubclass(t, Exception))
+        return Answer("raised", error=types, message=str(error))
+
+
+def _in_shapes(
+    formula: str, reference: Callable[..., Any], own: Sequence[Own], times: int, seed: int, *, negative: bool
+) -> Iterator[Asked]:
+    ranks = tuple(sorted({o.rank for o in own}))
+    for design in range(times):
+        taken = dict.fromkeys(ranks, design * len(own) // times)
+        for shape in function_rows(ranks, negative=negative, seed=seed + design):
+            if shape.mode == "requires_grad" and formula.endswith(_GRADIENTS):
+                continue
+            alike = [o for o in own if o.rank == shape.rank]
+            for _ in range(min(_PER_ROW, len(alike))):
+                taken[shape.rank or 0] += 1
+                arguments = alike[taken[shape.rank or 0] % len(alike)].arguments
+                yield shaped_call(formula, reference, arguments, shape)
+
+
+def _longer(formula: str, reference: Callable[..., Any], own: Sequence[Own], times: int) -> Iterator[Asked]:
+    """Longer calls, along the last axis and the first, of as many kinds as there are."""
+    threads: tuple[Literal["one", "all"], ...] = ("one", "all")
+    start = 0
+    for size, count in SIZES.items():
+        if size > LARGEST.get(formula, _MOST):
+            return
+        candidates = ((o, axis) for o in (*own[start:], *own[:start]) for axis in (-1, 0))
+        tried = (
+            grown_call(formula, reference, o.arguments, size, axis) for o, axis in islice(candidates, 4 * count * times)
+        )
+        for i, found in enumerate(islice((t for t in tried if t), count * times)):
+            shape = replace(found.call.shape, threads=threads[i % 2])
+            yield Asked(replace(found.call, shape=shape), found.expected)
+        start = (start + count) % len(own)
+    if formula in LARGEST:
+        return
+    matrices = (_matrix(formula, reference, o.arguments) for o in own if o.rank > 1)
+    yield from islice((m for m in islice(matrices, 4 * _MATRICES * times) if m), _MATRICES * times)
+
+
+def _matrix(formula: str, reference: Callable[..., Any], arguments: Arguments) -> Asked | None:
+    """The call with arrays that are longer along both of their ends."""
+    for longer in grown(arguments, _MATRIX[1]):
+        for wide in grown(longer, _MATRIX[0], 0):
+            if (found := answer(reference, wide)).kind == "returned":
+                laid = {name: _laid_out(value, CallShape(), "contiguous") for name, value in wide.items()}
+                shape = CallShape(size=prod(_MATRIX))
+                return Asked(Call(formula, (), laid, shape, "arrays longer along both ends"), found)
+    return None
+
+
+def grown_call(formula: str, reference: Callable[..., Any], arguments: Arguments, size: int, axis: int) -> Asked | None:
+    """The call with longer arrays for which the formula has an answer, if there is one."""
+    for longer in grown(arguments, size, axis):
+        if (found := answer(reference, longer)).kind == "returned":
+            laid = {name: _laid_out(value, CallShape(), "contiguous") for name, value in longer.items()}
+            return Asked(Call(formula, (), laid, CallShape(size=size), "longer arrays of the same values"), found)
+    return None
+
+
+def grown(arguments: Arguments, size: int, axis: int = -1) -> Iterator[dict[str, Any]]:
+    """Ways to give the call arrays of ``size`` elements along an axis: whichever the formula has an answer to.
+
+    The largest array is repeated, and with it the others that are as long; rows mix, so that neighbours differ. Counts
+    such as a block's that were that long grow too, or do not. Some formulas take whole blocks only: a multiple.
+    """
+    largest = max((a for a in _arrays(arguments) if a.ndim), key=lambda a: a.size, default=None)
+    if largest is None or largest.shape[axis] < _LEAST or largest.size // largest.shape[axis] * size > _MOST:
+        return
+    n = largest.shape[axis]
+    lengths = dict.fromkeys((size, -(-size // n) * n))
+    for length, ranks, counts in product(lengths, ((largest.ndim,), range(9)), (True, False)):
+        if length > n:
+            yield {
+                name: _counts(_longer_arrays(value, n, length, axis, ranks), n, length, axis, largest.ndim) if counts
+                else _longer_arrays(value, n, length, axis, ranks)
+                for name, value in arguments.items()
+            }  # fmt: skip
+
+
+def _longer_arrays(value: Any, n: int, length: int, axis: int, ranks: Sequence[int]) -> Any:
+    if isinstance(value, tuple | list):
+        return type(value)(_longer_arrays(v, n, length, axis, ranks) for v in value)
+    if not isinstance(value, np.ndarray) or not value.ndim or value.ndim not in ranks or value.shape[axis] != n:
+        return value
+    turn, at = np.divmod(np.arange(length), n)
+    rows = np.moveaxis(value, axis, 0)[(at + turn) % n]  # of another order in every turn
+    if rows.ndim > 1 and rows.shape[1] > 1:
+        across = (np.arange(rows.shape[1]) + turn[:, None]) % rows.shape[1]
+        rows = rows[np.arange(length)[:, None], across]
+    return np.ascontiguousarray(np.moveaxis(rows, 0, axis))
+
+
+def _counts(value: Any, n: int, length: int, axis: int, rank: int) -> Any:
+    """Tuples of counts, one for each dimension, in which the one of this axis was as long as the array."""
+    whole = isinstance(value, tuple | list) and len(value) == rank and all(type(v) is int for v in value)
+    if not whole or value[axis] != n:
+        return value
+    changed = list(value)
+    changed[axis] = length
+    return type(value)(changed)
+
+
+def shaped_call(formula: str, reference: Callable[..., Any], arguments: Arguments, shape: CallShape) -> Asked:
+    """One of the own calls in a shape; where its arrays have no such layout, in one that they have."""
+    first = next(name for name, value in arguments.items() if any(a.size for a in _arrays(value)))
+    layout = shape.layout if all(_has(a, shape.layout) for a in _arrays(arguments[first])) else "stepped"
+    values, expected = arguments, answer(reference, arguments)
+    if layout.startswith("expanded"):
+        still = {**arguments, first: _still(arguments[first], 0 if layout.endswith("front") else -1)}
+        found = answer(reference, still)
+        if found.kind == "returned":
+            values, expected = still, found
+        else:
+            layout = "stepped"
+    given = {}
+    for name, value in values.items():
+        others = {"stepped": "stepped", "alike": layout}.get(shape.parameters, "contiguous")
+        given[name] = _laid_out(value, shape, layout if name == first else others.replace("expanded", "stepped"))
+    if shape.parameters == "in the input's storage":
+        given = _together(given)
+    largest = max(_arrays(values), key=lambda a: a.size)
+    shape = replace(shape, layout=layout, size=largest.size, rank=largest.ndim)
+    return Asked(Call(formula, (), given, shape, "the same values in this call shape"), expected)
+
+
+def _has(a: Array, layout: str) -> bool:
+    return (a.size >= _LEAST and possible({"rank": a.ndim, "layout": layout})) or layout == "contiguous"
+
+
+def _still(value: Any, axis: int) -> Any:
+    """With the first of every array's axis in all its places."""
+    if isinstance(value, np.ndarray):
+        return np.array(np.broadcast_to(np.take(value, [0], axis), value.shape))
+    return type(value)(_still(v, axis) for v in value) if isinstance(value, tuple | list) else value
+
+
+def _laid_out(value: Any, shape: CallShape, layout: str) -> Any:
+    if isinstance(value, tuple | list):
+        return type(value)(_laid_out(v, shape, layout) for v in value)
+    if not isinstance(value, np.ndarray):
+        return value
+    return laid_out(value, layout if _has(value, layout) else "contiguous", shape.offset)
+
+
+def _together(given: dict[str, Any]) -> dict[str, Any]:
+    """The arrays among the arguments that have the dtype of the first, in the memory of one."""
+    names = [name for name, value in given.items() if isinstance(value, Strided)]
+    if len(names) < _LEAST:
+        return given
+    return {**given, **dict(zip(names, in_one_storage([given[n] for n in names]), strict=True))}
+
+
+def _arrays(value: Any) -> list[Array]:
+    match value:
+        case np.ndarray():
+            return [value]
+        case Mapping():
+            return [a for v in value.values() for a in _arrays(v)]
+        case tuple() | list():
+            return [a for v in value for a in _arrays(v)]
+    return []
+
+
+def _kind(value: Any) -> str:
+    match value:
+        case np.ndarray():
+            return f"{value.dtype}{value.ndim}"
+        case Mapping():
+            return ", ".join(f"{k}={_kind(v)}" for k, v in value.items())
+        case tuple() | list() if _arrays(value):
+            return f"[{', '.join(map(_kind, value))}]"
+    return repr(value)
+
+
+def _plain(value: Any) -> Any:
+    match value:
+        case Mapping():
+            return {k: _plain(v) for k, v in value.items()}
+        case tuple() | list():
+            return (tuple if isinstance(value, tuple) else list)(map(_plain, value))
+        case np.ndarray():
+            return np.array(value, order="C")
+    return value
+
+
+def _copied(value: Any) -> Any:
+    match value:
+        case np.ndarray():
+            return np.array(value)
+        case tuple() | list():
+            return type(value)(map(_copied, value))
+    return value

@@ -1,0 +1,33 @@
+"""The grids of a tier, and those of them that a backend takes."""
+
+from halfeven.conformance.backends.offer import Offer
+from halfeven.conformance.engine.tier import Tier
+from halfeven.reference import Grid
+from halfeven.reference.systems import PROFILES
+
+__all__ = ["grids"]
+
+_GRIDS: dict[Tier, tuple[Grid, ...]] = {
+    "quick": (
+        *(Grid.from_bitwidth(8, signed=s) for s in (True, False)),
+        Grid(-127, 127),
+        *(Grid.from_bitwidth(4, signed=s) for s in (True, False)),
+        *(Grid.from_bitwidth(16, signed=s) for s in (True, False)),
+        Grid.from_bitwidth(1, signed=False),
+    ),
+    "standard": (
+        *(Grid.from_bitwidth(b, signed=s) for b in (8, 4, 16) for s in (True, False)),
+        Grid(-127, 127),
+        Grid(-7, 7),
+        Grid(3, 200),
+        *(Grid.from_bitwidth(b, signed=s) for b in (1, 2, 3, 5, 6, 7, 10, 12) for s in (True, False)),
+    ),
+}
+
+
+def grids(offer: Offer, tier: Tier) -> list[Grid]:
+    """The grids that the backend takes, all of them; else the tier's; those that the profile allows."""
+    profile = PROFILES[offer.profile]
+    if offer.grids is not None:
+        return [g for g in offer.grids if profile.accepts(g)]
+    return [g for g in _GRIDS[tier] if profile.accepts(g)] or list(profile.grids or ())[:1]

@@ -1,0 +1,125 @@
+"""The judge: an answer against the one expected, bit for bit. A pure function of both; it asks nothing."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from halfeven.conformance.backends.protocol import Unsupported
+from halfeven.conformance.engine.call import Answer, Call, arguments_of, breaches, leaves
+from halfeven.conformance.engine.compare import Gap, compare_codes, compare_reals
+from halfeven.reference.blocks import Array
+
+__all__ = ["Difference", "answer_of", "differences", "reference_answer"]
+
+
+@dataclass(frozen=True, eq=False)
+class Difference:
+    """How an answer differs from the one expected; of the first leaf that differs the comparison, if there is one.
+
+    Attributes:
+        points: the values compared, and how many of them are ``differing``.
+        steps: the largest difference, in ``unit``.
+        words: what differs first.
+        leaf: where in the result it is.
+    """
+
+    points: int
+    differing: int = 0
+    steps: int = 0
+    unit: str = ""
+    words: str = ""
+    leaf: str = ""
+    comparison: Gap | None = None
+
+
+def answer_of(function: Callable[..., Any], arguments: Mapping[str, Any]) -> Answer:
+    """The answer of a function of NumPy's, such as a formula; it gets copies.
+
+    >>> answer_of(lambda x: -x, {"x": 3}).value
+    -3
+    """
+    given = {name: _copied(value) for name, value in arguments.items()}
+    try:
+        with np.errstate(all="ignore"):
+            return Answer("returned", function(**given))
+    except Unsupported as reason:
+        return Answer("unsupported", message=str(reason))
+    except Exception as error:  # noqa: BLE001 - whatever is raised is the answer
+        types = tuple(t.__name__ for t in type(error).__mro__ if issubclass(t, BaseException))
+        return Answer("raised", error=types, message=str(error))
+
+
+def reference_answer(function: Callable[..., Any], call: Call) -> Answer:
+    """What a formula's function gives for a call of it."""
+    return answer_of(function, arguments_of(call.named))
+
+
+def differences(expected: Answer, actual: Answer) -> Difference:
+    """Compare two answers: arrays by dtype, shape and bits (any NaN is any NaN), errors by their type."""
+    if spoilt := breaches(actual):
+        return Difference(1, 1, words=spoilt[0])
+    if actual.kind == "ended":
+        return Difference(1, 1, words=actual.message)
+    if "raised" in {expected.kind, actual.kind}:
+        return _raised(expected, actual)
+    wanted, got = (dict(leaves(a.value)) for a in (expected, actual))
+    if wanted.keys() != got.keys():
+        said = [", ".join(found) or "nothing" for found in (wanted, got)]
+        return Difference(1, 1, words=f"returns {said[1]} where the document gives {said[0]}")
+    found = [_leaf(name, value, got[name]) for name, value in wanted.items()]
+    first = next((f for f in found if f.differing), Difference(0))
+    points, differing = sum(f.points for f in found), sum(f.differing for f in found)
+    return Difference(points, differing, first.steps, first.unit, first.words, first.leaf, first.comparison)
+
+
+def _raised(expected: Answer, actual: Answer) -> Difference:
+    if expected.kind == "raised" and expected.error[0] in actual.error:
+        return Difference(1)
+    does = f"raises {actual.error[0]}" if actual.kind == "raised" else "returns a result"
+    says = f"raises {expected.error[0]}" if expected.kind == "raised" else "gives a result"
+    said = f": {actual.message.splitlines()[0]}" if actual.message.strip() else ""
+    return Difference(1, 1, words=f"{does} where the document {says}{said}")
+
+
+def _leaf(name: str, expected: Any, actual: Any) -> Difference:
+    if not _is_array(expected) and not _is_array(actual):
+        same = type(expected) is type(actual) and (expected == actual or (expected != expected and actual != actual))  # noqa: PLR0124 - NaN
+        words = "" if same else _differs(name, repr(actual), repr(expected))
+        return Difference(1) if same else Difference(1, 1, words=words, leaf=name)
+    e, a = np.asarray(expected), np.asarray(actual)
+    if e.shape != a.shape:
+        return Difference(1, 1, words=_differs(name, f"of shape {a.shape}", f"{e.shape}"), leaf=name)
+    if e.dtype != a.dtype:
+        every = max(e.size, 1)
+        return Difference(every, every, words=_differs(name, f"{a.dtype}", f"{e.dtype}"), leaf=name)
+    comparison = compare_reals(e, a) if _is_float(e) else compare_codes(e, a)
+    if not comparison.differing:
+        return Difference(max(e.size, 1))
+    i = int(comparison.where[0])
+    at = f"{name}{[int(j) for j in np.unravel_index(i, e.shape)] if e.shape else ''}"
+    words = _differs(at, _shown(a.ravel()[i]), _shown(e.ravel()[i]))
+    return Difference(e.size, comparison.differing, comparison.steps, comparison.unit, words, name, comparison)
+
+
+def _is_array(value: Any) -> bool:
+    return isinstance(value, np.ndarray | np.generic)
+
+
+def _differs(leaf: str, actual: str, expected: str) -> str:
+    return f"{leaf} is {actual} where the document gives {expected}"
+
+
+def _shown(value: Any) -> str:
+    return f"{float(value)!r} ({float(value).hex()})" if _is_float(np.asarray(value)) else str(value)
+
+
+def _is_float(a: Array) -> bool:
+    return a.dtype.name.startswith(("bfloat", "float"))
+
+
+def _copied(value: Any) -> Any:
+    if isinstance(value, np.ndarray):
+        return np.array(value)
+    return type(value)(map(_copied, value)) if isinstance(value, tuple | list) else value

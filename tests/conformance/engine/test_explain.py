@@ -1,0 +1,71 @@
+"""The cause that is named is the choice that differs, and no other one that happens to give the same codes."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from halfeven.conformance.configuration import Case, Configuration
+from halfeven.conformance.engine.explain import Explanation, Observed, explain
+from halfeven.reference import Grid
+from halfeven.reference import model as evaluation
+from halfeven.reference.model import EvaluationModel
+from halfeven.reference.systems import PROFILES, Profile
+
+PROFILE = PROFILES["torch.quantize@2.13"]  # multiplies by 1/s, one rounding, qmax for NaN
+BYTE = Grid(0, 255)
+AWAY = "rounds ties away from zero where the document rounds ties to even"
+SCALE = np.float32(0.1)
+
+
+def explained(
+    x: list[float], model: EvaluationModel, grid: Grid = BYTE, claimed: Profile = PROFILE
+) -> Explanation | None:
+    """What is said of an implementation of ``model`` that claims another profile."""
+    reals = np.asarray(x, np.float32)
+    case = Case(Configuration("quantize", "float32", grid, reals.shape), reals, SCALE, np.int32(7))
+    codes = evaluation.quantize(model, reals, SCALE, case.zero, grid)
+    answer = Observed(case, codes.astype(np.int16))
+    return explain(claimed, [answer], [answer])
+
+
+@pytest.mark.parametrize(
+    ("nan", "said"),
+    [
+        ("qmin", "gives qmin for NaN where the document gives qmax for NaN"),
+        ("zero-point", "gives the zero point for NaN where the document gives qmax for NaN"),
+        ("zero", "gives code 0 for NaN where the document gives qmax for NaN"),
+    ],
+)
+def test_the_code_of_nan_alone(nan: str, said: str) -> None:
+    found = explained([np.nan, 1.0, -3.0], replace(PROFILE.model, nan=nan), Grid(-128, 127))
+    assert found is not None
+    assert found.words == said
+
+
+def test_a_code_of_nan_that_no_model_has_is_not_taken_for_a_narrow_grid() -> None:
+    claimed = PROFILES["onnx@onnxruntime-1.31"]
+    case = Case(Configuration("quantize", "float32", BYTE, (1,)), np.full(1, np.nan, np.float32), SCALE, np.int32(7))
+    answer = Observed(case, np.array([1], np.int16))
+    assert explain(claimed, [answer], [answer]) is None
+
+
+def test_another_rounding_is_not_taken_for_another_scale() -> None:
+    """Where all that differs is one tie, a scale one ulp off gives the same codes."""
+    claimed = PROFILES["onnx"]
+    found = explained([0.05, 0.15], replace(claimed.model, rounding="half-away"), claimed=claimed)
+    assert found is not None
+    assert found.words == AWAY
+
+
+def test_another_rounding_is_found_behind_many_nan() -> None:
+    """As many NaN as are looked at first must not hide that the arithmetic differs, too."""
+    found = explained([np.nan] * 500 + [0.15, 0.25], replace(PROFILE.model, nan="zero", rounding="half-away"))
+    assert found is not None
+    assert found.words == f"{AWAY}; gives code 0 for NaN where the document gives qmax for NaN"
+
+
+def test_nan_is_found_behind_much_of_another_rounding() -> None:
+    found = explained([0.15, 0.25] * 500 + [np.nan], replace(PROFILE.model, nan="zero-point", rounding="half-away"))
+    assert found is not None
+    assert found.words == f"{AWAY}; gives the zero point for NaN where the document gives qmax for NaN"
