@@ -23,7 +23,7 @@ from halfeven.conformance.workers import Worker
 __all__ = ["run"]
 
 #: By worker, operation, tier and seed: why its smoke probe failed; empty where it passed.
-_SMOKE: "WeakKeyDictionary[Worker, dict[tuple[str, Tier, int], str]]" = WeakKeyDictionary()
+_SMOKE: "WeakKeyDictionary[Worker, dict[tuple[str, Tier, int], Result | None]]" = WeakKeyDictionary()
 
 
 def run(item: Item, worker: Worker, *, gate: bool = True, gather: Callable[[Evidence], None] | None = None) -> Result:
@@ -43,16 +43,17 @@ def _run(item: Item, worker: Worker, start: float, *, gate: bool, gather: Callab
     if item.check == UNDOCUMENTED:
         return _result(evidence, "not run", start, detail=item.requirement.text)
     gated = gate and item.configuration is not None
-    if gated and item.check != SMOKE and (reason := _smoke_failure(item, worker)):
-        return _result(evidence, "not run", start, detail=f"smoke failed: {reason}")
+    if gated and item.check != SMOKE and (failed := _smoke_failure(item, worker)):
+        # Where the probe's process ended, another try may come to an answer for this check too.
+        return _result(evidence, "not run", start, detail=f"smoke failed: {failed.cause}", ended=failed.ended)
     try:
         try:
             outcome, cause, detail = _end(evidence, gather) or _conclusion(evidence)
         except Ended as end:
             return _ended(evidence, str(end), start)
-        if gated and item.check == SMOKE and outcome == "exact" and (reason := _smoke_failure(item, worker)):
+        if gated and item.check == SMOKE and outcome == "exact" and (failed := _smoke_failure(item, worker)):
             # Else the probe passed, nothing more was run, and what was run conforms.
-            cause = f"not deterministic: the probe passed, and failed when it was repeated: {reason}"
+            cause = f"not deterministic: the probe passed, and failed when it was repeated: {failed.cause}"
             outcome = "differs"
         return _result(evidence, outcome, start, cause=cause, detail=detail)
     except Exception as error:  # noqa: BLE001 - a mistake of ours must not lose the result, nor pass for the backend's
@@ -144,8 +145,8 @@ def _result(
     )
 
 
-def _smoke_failure(item: Item, worker: Worker) -> str:
-    """Why the probe of this operation failed; empty where it passed."""
+def _smoke_failure(item: Item, worker: Worker) -> Result | None:
+    """The probe of this operation that failed; None where all passed."""
     known = _SMOKE.setdefault(worker, {})
     key = (item.requirement.operation, item.tier, item.seed)
     if key not in known:
@@ -155,6 +156,5 @@ def _smoke_failure(item: Item, worker: Worker) -> str:
             if i.check == SMOKE and i.requirement.operation == item.requirement.operation
         ]
         failed = [r for r in (run(i, worker, gate=False) for i in probes) if r.outcome not in {"exact", "not run"}]
-        causes = [r.cause for r in failed if not r.cause.startswith(CHANGED)]
-        known[key] = causes[0] if causes else ""
+        known[key] = next((r for r in failed if r.cause and not r.cause.startswith(CHANGED)), None)
     return known[key]

@@ -250,7 +250,7 @@ def test_a_full_disk_ends_the_run_and_loses_nothing(mine: Path, workers: str) ->
     assert "Good     " in ran.stdout, "the table is shown though nothing can be written"
     kept = lines(mine / "out")
     assert kept > 2
-    again = halfeven(mine, *arguments, "--resume", *few)
+    again = halfeven(mine, *arguments, "--resume", *FEW)
     assert again.returncode == 0, again.stdout + again.stderr
     report = codec.read_json(mine / "out/report.json")
     assert report.complete
