@@ -19,7 +19,7 @@ BACKENDS ?= default
 PACKAGES := reference optimized conformance plugin
 # Files, and folders, whose time tells of a file that was removed; /. keeps the folder conformance apart from the target.
 SOURCES := $(shell find $(PACKAGES:%=%/.) -name __pycache__ -prune -o \( -type d -o -name '*.py' -o -name '*.toml' \
-	-o -name '*.json' -o -name '*.ini' -o -name '*.cpp' -o -name '*.h' -o -name py.typed \) -print)
+	-o -name '*.json' -o -name '*.ini' -o -name '*.cpp' -o -name '*.cu' -o -name '*.h' -o -name py.typed \) -print)
 
 .DELETE_ON_ERROR:
 .PHONY: help setup conformance test mutants reports docs libraries benchmark sanitize lint clean
@@ -52,9 +52,12 @@ TIER ?= quick
 
 reports: libraries ## check every installed library (TIER=quick or standard), one report each, under reports/
 	$(BIN)/python tools/reports.py reports $(TIER)
+	$(BIN)/halfeven questions all --out reports/questions
 
-docs: $(READY) ## write docs/requirements.md from the requirements and what they cover
+docs: $(READY) ## write docs/requirements.md and docs/findings.md, and give new choices their codes
 	$(BIN)/python tools/requirements.py docs/requirements.md
+	$(BIN)/python tools/findings.py docs/findings.md
+	$(BIN)/python tools/codes.py
 
 # Peers and plots: make libraries LIBRARIES=libraries,benchmark
 benchmark: $(READY) ## time the kernels next to the installed peers (BENCHMARK_ARGS=--quick, or --help), and the suite

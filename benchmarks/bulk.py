@@ -17,7 +17,7 @@ from tabulate import tabulate
 from halfeven.conformance.backends.registry import resolve
 from halfeven.conformance.engine.item import Item
 from halfeven.conformance.engine.plan import plan
-from halfeven.conformance.engine.run import run
+from halfeven.conformance.engine.run import answered
 from halfeven.conformance.environment import environment
 from halfeven.conformance.workers.inside import Inside
 
@@ -46,7 +46,7 @@ def bulk_items(worker: Inside) -> list[Item]:
 def timed(worker: Inside) -> tuple[float, int]:
     items = bulk_items(worker)
     start = time.perf_counter()
-    points = sum(run(item, worker).points for item in items)
+    points = sum(answered(item, worker).result.points for item in items)
     return time.perf_counter() - start, points
 
 

@@ -10,6 +10,9 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from halfeven.conformance.backends.protocol import Backend, Unsupported
     from halfeven.conformance.comparing import compare
+    from halfeven.conformance.explaining.value import explain_value
+    from halfeven.conformance.fingerprinting import fingerprint
+    from halfeven.conformance.stochastic import check_stochastic
     from halfeven.conformance.suite import Verdict, check, conformance_suite
 else:
     _HOMES = {
@@ -17,8 +20,11 @@ else:
         "Unsupported": "halfeven.conformance.backends.protocol",
         "Verdict": "halfeven.conformance.suite",
         "check": "halfeven.conformance.suite",
+        "check_stochastic": "halfeven.conformance.stochastic",
         "compare": "halfeven.conformance.comparing",
+        "fingerprint": "halfeven.conformance.fingerprinting",
         "conformance_suite": "halfeven.conformance.suite",
+        "explain_value": "halfeven.conformance.explaining.value",
     }
 
     def __getattr__(name: str) -> Any:
@@ -34,4 +40,14 @@ else:
         return sorted({*globals(), *__all__})
 
 
-__all__ = ["Backend", "Unsupported", "Verdict", "check", "compare", "conformance_suite"]
+__all__ = [
+    "Backend",
+    "Unsupported",
+    "Verdict",
+    "check",
+    "check_stochastic",
+    "compare",
+    "conformance_suite",
+    "explain_value",
+    "fingerprint",
+]

@@ -64,7 +64,8 @@ def _parser() -> argparse.ArgumentParser:
     run.add_argument("--profile", help="hold every backend to this profile instead of its own claim")
     run.add_argument("--device", metavar="DEVICE", help="where all of them compute: cuda, cuda:1, xpu, ...")
     run.add_argument("--compiled", action="store_true", help="all of them under torch.compile")
-    run.add_argument("--tier", default="quick", help="quick (default) or standard")
+    run.add_argument("--tier", default="quick", help="quick (default), standard, or exhaustive: all inputs too")
+    run.add_argument("--shard", default="", metavar="I/N", help="exhaustive: the part of all scales (default: 1/16)")
     run.add_argument("-n", dest="workers", default="auto", help="processes (default: one per core; 0: no workers)")
     run.add_argument("--out", type=Path, default=Path("halfeven-report"), help="folder (default: halfeven-report)")
     run.add_argument("--seed", type=int, default=0, help="seed of what is drawn (default: 0)")
@@ -74,6 +75,7 @@ def _parser() -> argparse.ArgumentParser:
     run.add_argument(
         "--require", metavar="SHARE", help="to conform: each requirement checked (default), all, any, or as 90%%"
     )
+    run.add_argument("--strict", action="store_true", help="judge what documents leave open, and what was measured")
     run.add_argument(
         "--timeout", type=float, default=30.0, metavar="SECONDS", help="what a call may take (default: 30)"
     )
@@ -82,7 +84,7 @@ def _parser() -> argparse.ArgumentParser:
     report = commands_.add_parser("report", help="write the report of a run that was cut short", allow_abbrev=False)
     report.add_argument("out", type=Path, metavar="DIR", help="the folder of the run")
     lists = commands_.add_parser("list", help="list backends, profiles, formulas, ...", allow_abbrev=False)
-    lists.add_argument("what", metavar="WHAT", help="backends, profiles, formulas, requirements or documents")
+    lists.add_argument("what", metavar="WHAT", help="backends, profiles, formulas, requirements, documents or codes")
     lists.add_argument(
         "names", nargs="*", default=[], metavar="FORMULA", help="with formulas: show these formulas in full"
     )
@@ -98,11 +100,13 @@ def _run(options: argparse.Namespace, extra: list[str], given: list[str]) -> int
     from halfeven.conformance import runner
     from halfeven.conformance.backends.axes import extended
     from halfeven.conformance.backends.protocol import canonical_profile
+    from halfeven.conformance.engine.exhaustive.parameters import shard_of
     from halfeven.conformance.engine.tier import TIERS
     from halfeven.conformance.report.share import EACH, requirement_share
     from halfeven.reference.systems import PROFILES
 
     among("tier", options.tier, TIERS)
+    shard_of(options.shard or "1/1")
     if options.workers != "auto" and not options.workers.isdigit():
         return _usage(f"-n {options.workers} is not accepted: give a number of processes, or auto")
     if options.resume:
@@ -119,8 +123,10 @@ def _run(options: argparse.Namespace, extra: list[str], given: list[str]) -> int
         workers=options.workers,
         items=options.item,
         require=requirement_share(options.require or EACH),
+        strict=options.strict,
         resume=options.resume,
         timeout=options.timeout,
+        shard=options.shard,
         python=options.python or "",
         given=given,
         extra=extra,
@@ -146,7 +152,7 @@ def _taken_up(options: argparse.Namespace, given: list[str]) -> list[str]:
         named = " ".join(["halfeven", "run", *map(shlex.quote, earlier.backends), *map(shlex.quote, given[1:])])
         msg = f"--resume: {options.out} names code that is not halfeven's, which must be named again: {named}"
         raise ValueError(msg)
-    for name in ("backends", "profile", "item", "require", "device", "compiled"):
+    for name in ("backends", "profile", "item", "require", "device", "compiled", "strict", "shard"):
         had, now = getattr(earlier, name), getattr(options, name)
         if now and now != had:
             msg = f"--resume: {options.out} holds a run with {name} {had or 'by default'}, not {now}: leave it out"
@@ -291,12 +297,20 @@ def _documents(profile: str | None) -> list[dict[str, str]]:
     ]
 
 
+def _codes(profile: str | None) -> list[dict[str, str]]:
+    """Every code; with a profile those of what it does."""
+    from halfeven.conformance.explaining.code import every_code
+
+    return [{"code": c.code, "says": c.sentence} for c in every_code().values() if profile in {None, *c.known}]
+
+
 _LISTS = {
     "backends": _backends,
     "profiles": _profiles,
     "formulas": _formulas,
     "requirements": _requirements,
     "documents": _documents,
+    "codes": _codes,
 }
 
 
@@ -323,6 +337,7 @@ def _nearest_option(command: str, word: str) -> str:
         "run": [
             "--profile",
             "--tier",
+            "--shard",
             "-n",
             "--out",
             "--seed",
@@ -332,6 +347,7 @@ def _nearest_option(command: str, word: str) -> str:
             "--python",
             "--device",
             "--compiled",
+            "--strict",
             "--resume",
         ],
         "list": ["--profile"],

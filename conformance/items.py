@@ -8,7 +8,8 @@ import pytest
 
 from halfeven.conformance.backends.offer import Offer
 from halfeven.conformance.engine.item import Item
-from halfeven.conformance.engine.run import run
+from halfeven.conformance.engine.kept import encoded
+from halfeven.conformance.engine.run import answered
 from halfeven.conformance.report.model import CONFORMING
 from halfeven.conformance.report.printable import printable
 from halfeven.conformance.suite import failure
@@ -27,10 +28,16 @@ class PlannedItem(pytest.Item):
     """One item of the plan, or a backend that could not be had."""
 
     def __init__(  # noqa: D107 - pytest calls it
-        self, *, planned: Item | None = None, worker: Worker | None = None, reason: str = "", **keywords: Any
+        self,
+        *,
+        planned: Item | None = None,
+        worker: Worker | None = None,
+        reason: str = "",
+        folder: Path | None = None,
+        **keywords: Any,
     ) -> None:
         super().__init__(**keywords)
-        self.planned, self.worker, self.reason = planned, worker, reason
+        self.planned, self.worker, self.reason, self.folder = planned, worker, reason, folder
         self.sent: dict[str, Any] = {}
 
     def runtest(self) -> None:
@@ -38,10 +45,11 @@ class PlannedItem(pytest.Item):
         if self.planned is None or self.worker is None:
             self.sent = {"absent": self.name, "reason": self.reason}
             pytest.skip(printable(self.reason))
-        result = run(self.planned, self.worker)
-        offer = self.planned.offer
+        found = answered(self.planned, self.worker, folder=self.folder)
+        result, offer = found.result, self.planned.offer
         self.sent = {
             "result": asdict(result),
+            "kept": encoded(found.sample) if found.sample is not None else "",
             "backend": record(offer) | {"path": self.worker.path()},
             "waivers": dict(offer.waivers),
         }

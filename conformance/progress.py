@@ -3,8 +3,10 @@
 import io
 import os
 import sys
+import threading
 import time
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any, TextIO
 
 import pytest
@@ -12,11 +14,13 @@ from rich.progress import TaskID
 
 from halfeven.conformance.bar import bar, line
 from halfeven.conformance.child import Tell
+from halfeven.conformance.engine.exhaustive.journal import progress
 from halfeven.conformance.report.printable import printable
 
 __all__ = ["Display"]
 
 _EVERY = 10.0  # seconds between two lines where there is no terminal
+_TICK = 1.0  # seconds between two looks at how far the sweeps are
 
 
 class Display:
@@ -35,6 +39,7 @@ class Display:
         self.begun = self.said = clock()
         self.bar = bar(self.stream) if self.stream.isatty() else None
         self.task: TaskID | None = None
+        self.sweeps: Sweeps | None = None
 
     @pytest.hookimpl(trylast=True)
     def pytest_configure(self, config: pytest.Config) -> None:
@@ -43,6 +48,9 @@ class Display:
         if plugins.has_plugin("terminalreporter"):
             reporter: Any = plugins.unregister(name="terminalreporter")
             plugins.register(type(reporter)(config, io.StringIO()), "terminalreporter")  # pytest 8.3 has no name for it
+        if config.getoption("halfeven_tier", "") == "exhaustive" and (out := config.getoption("halfeven_out")):
+            self.sweeps = Sweeps(Path.cwd() / out, self._tell_sweeps, self.clock)
+            self.sweeps.start()
 
     def pytest_internalerror(self, excrepr: object) -> None:
         """Print what pytest's reporter no longer shows."""
@@ -69,10 +77,25 @@ class Display:
         self.done += 1
         self._show()
 
+    def concluding(self, backend: str) -> None:
+        """Say that the checks are done and that causes are sought."""
+        self.backend = f"why {printable(backend, '')} differs"
+        self._show()
+
     def pytest_unconfigure(self) -> None:
         """Leave no bar behind."""
+        if self.sweeps is not None:
+            self.sweeps.stop()
         if self.bar is not None:
             self.bar.stop()
+
+    def _tell_sweeps(self, words: str) -> None:
+        now = self.clock()
+        if self.bar is not None and self.task is not None:
+            self.bar.update(self.task, description=f"{self.backend}: {words}")
+        elif self.bar is None and now - self.said >= _EVERY:
+            self.said = now
+            print(f"{self.backend}: {words}", file=self.stream, flush=True)
 
     def _begin(self, total: int) -> None:
         self.total, self.begun = total, self.clock()
@@ -87,3 +110,30 @@ class Display:
         elif self.bar is None and now - self.said >= _EVERY:
             self.said = now
             print(line(self.done, self.total, self.backend, now - self.begun), file=self.stream, flush=True)
+
+
+class Sweeps:
+    """Looks every second at what the sweeps of a run have written down, in whatever process they are."""
+
+    def __init__(self, folder: Path, tell: Callable[[str], None], clock: Callable[[], float]) -> None:
+        """``tell`` is called with how far they are, from a thread, while they go on."""
+        self._folder, self._tell, self._clock = folder, tell, clock
+        self._ended = threading.Event()
+        self._thread = threading.Thread(target=self._look, daemon=True)
+
+    def start(self) -> None:
+        """Begin to look."""
+        self._thread.start()
+
+    def stop(self) -> None:
+        """Look no more."""
+        self._ended.set()
+        self._thread.join(_EVERY)
+
+    def _look(self) -> None:
+        seen = [(self._clock(), progress(self._folder))]
+        while not self._ended.wait(_TICK):
+            now = (self._clock(), progress(self._folder))
+            if now[1].done != seen[-1][1].done:
+                self._tell(now[1].words(seen[0][1], now[0] - seen[0][0]))
+            seen = [*seen, now][-int(_EVERY / _TICK) :]

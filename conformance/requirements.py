@@ -4,6 +4,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import cache
 
+from halfeven.conformance import properties
 from halfeven.conformance.requirement import CALL_SHAPES, Basis, Requirement
 from halfeven.conformance.systems import requirements_of, takes_arrays
 from halfeven.reference import FORMULAS, PROFILES
@@ -111,7 +112,7 @@ def requirements(profile: str) -> tuple[Requirement, ...]:
     called = [replace(r, basis=_basis(profile, r)) for r in rows if r.called]
     found = [*_of_operations(profile, rows), *called]
     spoken = {r.id for r in found}  # an operation may have the id of its formula
-    found += [r for r in _in_call_shapes(called) if r.id not in spoken]
+    found += [r for r in (*_in_call_shapes(called), *_of_properties(called)) if r.id not in spoken]
     return tuple(sorted(found, key=lambda r: r.aspect != "smoke"))
 
 
@@ -161,6 +162,14 @@ def _in_call_shapes(called: Sequence[Requirement]) -> Iterator[Requirement]:
         if takes_arrays(formula):
             id_, checks = f"{formula}/any-call-shape", (CALL_SHAPES,)
             yield Requirement(id_, _ANY_CALL, "expected", "", checks, formula=formula, called=True)
+
+
+def _of_properties(called: Sequence[Requirement]) -> Iterator[Requirement]:
+    """What is expected of every function of a kind, whatever its document says of single values."""
+    for formula in dict.fromkeys(r.formula for r in called):
+        for p in properties.of(formula):
+            id_, checks = f"{formula}/{p.name}", (f"{properties.CHECK}{p.name}",)
+            yield Requirement(id_, p.text, "expected", "", checks, formula=formula, called=True)
 
 
 def _basis(profile: str, requirement: Requirement) -> Basis:

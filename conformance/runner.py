@@ -39,8 +39,10 @@ class Request:
         workers: processes: a number, or "auto"; "0" for none but the one that runs pytest.
         items: the items to run, as ``backend::id``; all where it is empty.
         require: how much must have been checked to conform, as ``share.requirement_share`` gives it.
+        strict: whether what documents leave open, and what was only measured, is judged.
         resume: whether to go on with what ``out`` holds.
         timeout: seconds that a call may take.
+        shard: of the exhaustive tier, the part of all scales; empty for what it takes by itself.
         python: the interpreter that has the backends; empty for this one.
         given: the command's words, as a report repeats them.
         extra: further arguments of pytest.
@@ -54,8 +56,10 @@ class Request:
     workers: str
     items: Sequence[str]
     require: str
+    strict: bool
     resume: bool
     timeout: float
+    shard: str
     python: str
     given: Sequence[str]
     extra: Sequence[str]
@@ -102,7 +106,8 @@ def report(out: Path) -> int:
         msg = f"DIR={str(out)!r} is not accepted: give the folder of a run"
         raise ValueError(msg)
     with folder.locked(out):
-        found = folder.render(out)
+        found = _concluded(out)
+        folder.write(found, out)
     show(found, out)
     words = _split(found.command)
     if found.complete or words[:2] != ["halfeven", "run"]:
@@ -147,7 +152,9 @@ def _arguments(request: Request) -> list[str]:
     words += [f"--halfeven-require={r.require}"]
     words += [f"--halfeven-profile={r.profile}"] if r.profile else []
     words += [f"--halfeven-item={item}" for item in r.items]
+    words += ["--halfeven-strict"] if r.strict else []
     words += ["--halfeven-resume"] if r.resume else []
+    words += [f"--halfeven-shard={r.shard}"] if r.shard else []
     words += [f"--halfeven-timeout={r.timeout}"] + ([f"--halfeven-python={r.python}"] if r.python else [])
     words += [f"--halfeven-command={shlex.join(['halfeven', *r.given])}"]
     words += ["-n", r.workers, f"--max-worker-restart={_RESTARTS}"] if r.workers != "0" else []
@@ -168,7 +175,7 @@ def _status(request: Request, ending: Ending) -> int:
     from halfeven.conformance.requirements import canonical_item  # noqa: PLC0415 - as above
 
     with folder.locked(request.out):
-        found = folder.report_of(*folder.read(request.out))
+        found = _concluded(request.out)
         show(found, request.out)  # before it is written, which may fail
         folder.write(found, request.out)
     planned = {*found.missing, *(r.name for r in found.results)}
@@ -184,6 +191,17 @@ def _status(request: Request, ending: Ending) -> int:
     if ending.value == _PYTEST_INTERNAL:
         return _unknown("pytest stopped with an internal error, so nothing is known to conform")
     return verdict(found)
+
+
+def _concluded(out: Path) -> Report:
+    """The report that follows from a folder; a run that was cut short has not said yet why anything differs."""
+    from halfeven.conformance.concluding import conclusions  # noqa: PLC0415 - it needs NumPy, which --help does without
+    from halfeven.conformance.report import folder  # noqa: PLC0415 - as above
+
+    plan, journal = folder.read(out)
+    for entry in conclusions(journal):
+        journal.add(entry)
+    return folder.report_of(plan, journal)
 
 
 def show(found: Report, out: Path) -> None:

@@ -16,14 +16,21 @@ from typing import Any
 import pytest
 
 from halfeven.conformance.backends.registry import NotInstalled, members, same_name
+from halfeven.conformance.codes import fault_code
+from halfeven.conformance.concluding import conclusions, unexplained
+from halfeven.conformance.engine.checks import CHECKS
+from halfeven.conformance.engine.demonstrate import demonstrated
+from halfeven.conformance.engine.exhaustive.journal import clear
+from halfeven.conformance.engine.exhaustive.parameters import shard_of
 from halfeven.conformance.engine.item import Item
 from halfeven.conformance.engine.plan import plan
 from halfeven.conformance.engine.tier import TIERS
 from halfeven.conformance.environment import environment
 from halfeven.conformance.items import PlannedItem, record
+from halfeven.conformance.progress import Display
 from halfeven.conformance.report import codec, folder
-from halfeven.conformance.report.journal import Absent, Entry, Journal, Known, Plan
-from halfeven.conformance.report.model import BackendRecord, Result, Witness
+from halfeven.conformance.report.journal import Absent, Entry, Journal, Kept, Known, Plan
+from halfeven.conformance.report.model import BackendRecord, Cause, Report, Result
 from halfeven.conformance.report.printable import printable
 from halfeven.conformance.report.share import requirement_share
 from halfeven.conformance.report.terminal import to_text
@@ -52,10 +59,12 @@ class Session:
         self.journal = Journal()
         self.lock: folder.Lock | None = None
         self.promised = False
+        self.report: Report | None = None
         self.fault = ""  # why the folder cannot be written to
         option = config.getoption
         try:
             require = requirement_share(option("halfeven_require"))
+            shard_of(option("halfeven_shard") or "1/1")
         except ValueError as error:
             raise pytest.UsageError(str(error)) from error
         self.plan = Plan(
@@ -85,6 +94,7 @@ class Session:
         self.lock = folder.Lock(out)
         if not self.config.getoption("halfeven_resume"):
             (out / folder.JOURNAL).unlink(missing_ok=True)
+            clear(out)
             self._keep_plan(None)
             folder.write(folder.report_of(self.plan, self.journal), out)
             return
@@ -120,7 +130,9 @@ class Session:
             chosen = not wanted or name in wanted or name.partition("::")[2] in wanted  # the id, of any backend
             if chosen and name not in self.done:
                 items.append(
-                    PlannedItem.from_parent(session, name=name, nodeid=name, planned=item, worker=worker, reason=reason)
+                    PlannedItem.from_parent(
+                        session, name=name, nodeid=name, planned=item, worker=worker, reason=reason, folder=self.out
+                    )
                 )
 
     def pytest_collection_finish(self, session: pytest.Session) -> None:
@@ -169,7 +181,8 @@ class Session:
                 raise pytest.UsageError(printable(str(error))) from error
             if named.setdefault(offer.name, spec) != spec:  # their results would be taken for each other's
                 raise pytest.UsageError(same_name(offer.name, named[offer.name], spec))
-            for item in plan(offer, option("halfeven_tier"), option("halfeven_seed")):
+            tier, seed, shard = (option(f"halfeven_{name}") for name in ("tier", "seed", "shard"))
+            for item in plan(offer, tier, seed, shard, strict=option("halfeven_strict")):
                 yield f"{offer.name}::{item.id}", item, worker, ""
             worker.close()  # until its first item; most of the others wait longer
 
@@ -208,7 +221,10 @@ class Session:
             self._keep(Absent(sent["absent"], sent["reason"]))
         else:
             self._keep(_known(sent["backend"], sent["waivers"]))
-            self._keep(_result(sent["result"]))
+            result = codec.result_of(sent["result"])
+            if sent["kept"]:
+                self._keep(Kept(result.name, sent["kept"]))
+            self._keep(result)
 
     def _crashed_worker(self, report: pytest.TestReport) -> None:
         """A backend that took its process down leaves no result of its own: xdist reports the item as failed."""
@@ -218,7 +234,7 @@ class Session:
         name, _, id_ = report.nodeid.partition("::")
         profile, operation, *_ = [*id_.split("/"), "", ""]
         requirement = next(r for r in requirements(profile) if f"{id_}/".startswith(f"{r.id}/"))
-        check = next((c for c in requirement.checks if id_.endswith(f"/{c}")), requirement.checks[0])
+        check = next((c for c in (*requirement.checks, *CHECKS) if id_.endswith(f"/{c}")), requirement.checks[0])
         self._keep(
             Result(
                 id=id_,
@@ -230,6 +246,7 @@ class Session:
                 configuration={},
                 outcome="crashed",
                 cause="the process died",
+                causes=(Cause(fault_code("ended"), "ends the process it runs in"),),
                 detail=str(report.longrepr),
                 ended="the worker process died",
             )
@@ -253,7 +270,8 @@ class Session:
         """Write the report, complete or not; too little checked is a failure of pytest's run too."""
         if self.worker:
             return
-        report = folder.report_of(self.plan, self.journal)
+        self._conclude(asking=session.exitstatus != pytest.ExitCode.INTERRUPTED)
+        report = self.report = self._demonstrated(folder.report_of(self.plan, self.journal))
         if self.out is not None and not self.fault:
             try:
                 folder.write(report, self.out)
@@ -261,6 +279,56 @@ class Session:
                 self.fault = str(error)
         if session.exitstatus == pytest.ExitCode.OK and (self.fault or report.unmet):
             session.exitstatus = pytest.ExitCode.TESTS_FAILED
+
+    def _conclude(self, *, asking: bool) -> None:
+        """Say why what differs does so, from all that was answered, and write that down too.
+
+        With ``asking`` each explanation is tried on fresh calls of the backends.
+        """
+        wanted = unexplained(self.journal)
+        workers = dict(self._again(wanted)) if asking and wanted else {}
+        try:
+            for entry in conclusions(self.journal, workers, self._tell):
+                self._keep(entry)
+        except ValueError as error:
+            self.fault = self.fault or str(error)
+        finally:
+            for worker in workers.values():
+                worker.close()
+
+    def _tell(self, backend: str) -> None:
+        for plugin in self.config.pluginmanager.get_plugins():
+            if isinstance(plugin, Display):
+                plugin.concluding(backend)
+
+    def _again(self, wanted: set[str]) -> Iterator[tuple[str, Worker]]:
+        """The backends of these names, to be asked again: the process that concludes may have asked none itself."""
+        for spec in dict.fromkeys(n for given in self.config.getoption("halfeven_backend") for n in members(given)):
+            if not wanted:
+                return
+            try:
+                worker = self._worker(spec)
+                name = worker.offer.name
+            except (NotInstalled, ValueError, TypeError):
+                continue
+            if name in wanted:
+                wanted = wanted - {name}
+                yield name, worker
+            else:
+                worker.close()
+
+    def _demonstrated(self, report: Report) -> Report:
+        """The report with the scripts that show what they say, run where the libraries are; journaled too.
+
+        A resumed folder may come from anywhere: scripts that stand there are not run.
+        """
+        python = self.config.getoption("halfeven_python") or sys.executable
+        own = [r for r in report.results if r.name not in self.done]
+        shown = {after.name: after for after in demonstrated(own, python)}
+        for before in own:
+            if shown[before.name] is not before:
+                self._keep(shown[before.name])
+        return replace(report, results=tuple(shown.get(r.name, r) for r in report.results))
 
     def pytest_unconfigure(self) -> None:
         """End every backend; say what could not be written, past what captures output; give the folder free."""
@@ -274,7 +342,7 @@ class Session:
 
     def pytest_terminal_summary(self, terminalreporter: Any) -> None:
         """The few lines at the end of a run."""
-        report = folder.report_of(self.plan, self.journal)
+        report = self.report or folder.report_of(self.plan, self.journal)
         terminalreporter.section("halfeven")
         out = self.config.getoption("halfeven_out") or ""
         terminalreporter.write_line(to_text(report, shutil.get_terminal_size().columns, out))
@@ -300,8 +368,3 @@ def _known(said: dict[str, Any], waivers: Mapping[str, int]) -> Known:
     defaults = {"library": "", "version": "", "device": "", "path": ""}
     record: dict[str, Any] = {k: tuple(v) if isinstance(v, list) else v for k, v in {**defaults, **said}.items()}
     return Known(BackendRecord(**record), dict(waivers))
-
-
-def _result(data: dict[str, Any]) -> Result:
-    shown = data.get("witness")
-    return Result(**{**data, "witness": Witness(**shown) if isinstance(shown, dict) else shown})

@@ -9,9 +9,13 @@ from halfeven.conformance.backends.axes import along, extended, split
 from halfeven.conformance.backends.protocol import ArrayKind, Backend, adapt, canonical_profile
 from halfeven.conformance.bar import counted
 from halfeven.conformance.claim import says_something, unused_waivers
+from halfeven.conformance.engine.conclude import concluded
+from halfeven.conformance.engine.demonstrate import demonstrated
+from halfeven.conformance.engine.exhaustive.parameters import shard_of
 from halfeven.conformance.engine.item import UNDOCUMENTED, Item
+from halfeven.conformance.engine.kept import Sample
 from halfeven.conformance.engine.plan import plan
-from halfeven.conformance.engine.run import run
+from halfeven.conformance.engine.run import answered, run
 from halfeven.conformance.engine.tier import TIERS, Tier
 from halfeven.conformance.nearest import nearest
 from halfeven.conformance.report.groups import worst
@@ -60,7 +64,10 @@ class Verdict:
 
     @property
     def outcome(self) -> OutcomeName:
-        """In one word: crashed, differs, budgeted, exact, or not run. Single results may be ``explained``.
+        """In a word or two: crashed, differs, budgeted, as measured, exact, or not run.
+
+        Single results may be ``explained``. It is ``exact`` only where documents, or any user, ask for all that was
+        compared.
 
         It is not run too where too little was to say that the backend conforms.
         """
@@ -106,6 +113,8 @@ def check(
     first: bool = False,
     device: str = "",
     compiled: bool = False,
+    strict: bool = False,
+    shard: str = "",
 ) -> Verdict:
     """Check ``fn`` against ``profile``, in this process.
 
@@ -120,12 +129,19 @@ def check(
 
     With ``first`` it ends at the first check that differs. On a terminal a bar shows how far it is.
 
+    With ``tier="exhaustive"`` all inputs are asked too, as docs/exhaustive.md says; ``shard`` is then the part of all
+    scales, such as ``"1/1"`` for the whole.
+
     With ``device``, such as ``"cuda"``, it gets tensors that are there; with ``compiled`` it is called under
     ``torch.compile``.
 
+    What a document leaves open is reported, and what a release was measured to do is ``as measured``; with ``strict``
+    both are judged as what a document says is: they are ``exact``, or differ.
+
     Raises:
         TypeError: ``fn`` is no function, class or object with an operation, or does not take the formula's arguments.
-        ValueError: an unknown profile, operation, formula, tier or array kind; the message lists what is accepted.
+        ValueError: an unknown profile, operation, formula, tier, shard or array kind; the message says what is
+            accepted.
     """
     if tier not in TIERS:
         msg = f"tier={tier!r} is not accepted: give one of {', '.join(TIERS)}"
@@ -134,6 +150,7 @@ def check(
         msg = f"seed={seed} is not accepted: give 0 or more"
         raise ValueError(msg)
     require = requirement_share(require)
+    shard_of(shard or "1/1")
     if formula is None:
         backend = adapt(fn, profile=profile, operation=operation or "quantize", array=array)
     elif operation is not None:
@@ -144,13 +161,17 @@ def check(
     backend = along(backend, split(extended("", device, compiled=compiled))[1], tried=False)
     worker = Inside(backend)
     results: list[Result] = []
-    for item in counted(plan(worker.offer, tier, seed), backend.name):
-        results.append(run(item, worker))
-        if first and results[-1].outcome not in {*CONFORMING, "not run"}:
+    samples: list[Sample] = []
+    cut = False
+    for item in counted(plan(worker.offer, tier, seed, shard, strict=strict), backend.name):
+        found = answered(item, worker)
+        results.append(found.result)
+        samples += [found.sample] if found.sample is not None else []
+        if cut := first and found.result.outcome not in {*CONFORMING, "not run"}:
             break
-    else:
-        results += unused_waivers(backend.name, backend.profile, backend.waivers, results)
-    return Verdict(backend.name, tuple(results), require, tuple(backend.lacks))
+    results, _ = concluded(results, samples, {worker.offer.name: worker})
+    results += [] if cut else unused_waivers(backend.name, backend.profile, backend.waivers, results)
+    return Verdict(backend.name, tuple(demonstrated(results)), require, tuple(backend.lacks))
 
 
 def _of_formula(fn: Any, formula: str, profile: str | None, array: ArrayKind | None) -> Backend:
@@ -186,7 +207,13 @@ def _of_formula(fn: Any, formula: str, profile: str | None, array: ArrayKind | N
 
 
 def conformance_suite(
-    source: Any, *, profile: str | None = None, tier: Tier = "quick", seed: int = 0, require: str = EACH
+    source: Any,
+    *,
+    profile: str | None = None,
+    tier: Tier = "quick",
+    seed: int = 0,
+    require: str = EACH,
+    strict: bool = False,
 ) -> type:
     """A test class with one test per item, for one's own test file; its name must begin with Test.
 
@@ -198,10 +225,11 @@ def conformance_suite(
     """
     import pytest  # noqa: PLC0415 - only who writes a test file needs it
 
-    strict = requirement_share(require) == "all"
+    whole = requirement_share(require) == "all"
     backend = adapt(source, profile=profile)
     worker = Inside(backend)
-    items = plan(worker.offer, tier, seed)
+    items = plan(worker.offer, tier, seed, strict=strict)
+    shown: set[str] = set()
 
     class Suite:
         """Every requirement of the profile, against one backend."""
@@ -210,11 +238,13 @@ def conformance_suite(
         def test_conformance(self, item: Item) -> None:
             result = run(item, worker)
             if result.outcome == "not run":
-                if strict and item.check != UNDOCUMENTED and item.requirement.id not in backend.lacks:
+                if whole and item.check != UNDOCUMENTED and item.requirement.id not in backend.lacks:
                     pytest.fail(f"{result.name} was refused: {printable(result.detail)}", pytrace=False)
                 pytest.skip(printable(result.detail))
             if result.outcome not in CONFORMING:
-                pytest.fail(failure(result), pytrace=False)
+                again = result.cause in shown
+                shown.add(result.cause)  # one script for each cause
+                pytest.fail(failure(result if again else demonstrated([result])[0]), pytrace=False)
 
     Suite.__name__ = Suite.__qualname__ = f"Test{backend.name}"
     return Suite
@@ -227,7 +257,7 @@ def failure(result: Result) -> str:
         return printable("\n".join([f"{result.backend} crashed: {result.requirement}", result.detail]))
     if result.differing:
         lines.append(f"{result.differing} of {result.points} points, by up to {result.steps} {result.unit}")
-    lines.append(result.cause)
+    lines += [result.cause] if result.cause else []  # of a run of many checks it is said at the end
     if (w := result.witness) is not None:
         zero = PROFILES[result.profile].parameters[1:]
         parameters = f", scale = {w.scale}" + (f", {zero[0]} = {w.zero}" if zero else "") if w.scale else ""
@@ -236,5 +266,6 @@ def failure(result: Result) -> str:
             f"expected {w.expected}, got {w.actual}",
             f"x / scale = {w.quotient}; distance to the nearest tie {w.to_tie}" if w.quotient else w.where,
         ]
-        lines += ["", w.script] if w.script else []
+        lines += [w.nearer] if w.nearer else []
+        lines += ["", w.script] if w.reproduced else []
     return printable("\n".join(lines))

@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -11,14 +10,14 @@ import torch
 from halfeven.conformance.arrays import as_it_lies, placed
 from halfeven.conformance.backends.protocol import ArrayKind, Unsupported
 from halfeven.conformance.configuration import DTYPES, Array, Configuration, Granularity, code_dtype
-from halfeven.conformance.quote import spelt
+from halfeven.conformance.quote import NoScript, Spelt, spelt
 from halfeven.reference import FORMULAS, Grid
 from halfeven.reference.blocks import BlockSize, parameter_shape
 from halfeven.reference.catalogue import AffineView
-from halfeven.reference.profile import OPERATIONS, Operation
+from halfeven.reference.profile import OPERATIONS
 from halfeven.reference.systems import PROFILES
 
-__all__ = ["granularities", "offered", "operation"]
+__all__ = ["granularities", "offered", "operation", "script"]
 
 _GRID = Grid(-128, 127)
 _SHAPE = (4, 6)
@@ -84,16 +83,15 @@ def granularities(view: AffineView) -> tuple[Granularity, ...]:
     return tuple(name for name, block_size in _BLOCKS.items() if _accepts(view, block_size))
 
 
-def offered(functions: Mapping[str, Callable[..., Any]], profile: str, prelude: str) -> dict[str, Any]:
+def offered(functions: Mapping[str, Callable[..., Any]], profile: str) -> dict[str, Any]:
     """The part of a backend that its functions give: those of them that are operations of ``profile``.
 
     Args:
         functions: by the formula's id the function that stands for the library's.
         profile: the profile claimed.
-        prelude: lines of Python that a script begins with.
 
     Returns:
-        What ``Backend`` takes: operations, granularities, dtypes, path and script; nothing where no function is one.
+        What ``Backend`` takes: operations, granularities, dtypes and path; nothing where no function is one.
     """
     own = {
         view.operation: (view, fn)
@@ -108,7 +106,6 @@ def offered(functions: Mapping[str, Callable[..., Any]], profile: str, prelude: 
         "granularities": tuple(g for g in shared[0] if all(g in others for others in shared)),
         "dtypes": PROFILES[profile].dtypes,
         "path": lambda: f"as torch dispatches, {torch.backends.cpu.get_cpu_capability()}",
-        "script": partial(_script, own, prelude),
     }
 
 
@@ -122,11 +119,8 @@ def _accepts(view: AffineView, block_size: BlockSize | None) -> bool:
     return True
 
 
-def _script(
-    own: Mapping[Operation, tuple[AffineView, Callable[..., Any]]], prelude: str, c: Configuration
-) -> tuple[str, str]:
-    """The lines that define the function, and the expression that calls it on ``x``, ``scale`` and ``zero_point``."""
-    view, fn = own[c.operation]
+def script(fn: Callable[..., Any], view: AffineView, c: Configuration) -> Spelt:
+    """How ``fn`` is called with the document's arguments on ``x`` (or ``q``), the scale and the zero point."""
     profile, shape = PROFILES[view.profile], () if c.block_size is None else parameter_shape(c.shape, c.block_size)
     codes = c.operation == "dequantize"
     held = code_dtype(c.grid) if codes and profile.codes == "integer" else DTYPES[c.dtype]
@@ -134,10 +128,11 @@ def _script(
     stand_ins = {"q" if codes else "x": np.full(c.shape, 1, held)}
     stand_ins |= dict(zip(profile.parameters, (np.full(shape, 2, scale), np.full(shape, 3, np.int32)), strict=False))
     arrays = [*stand_ins.values(), np.zeros(shape, np.int32)][:3]
-    given = view.arguments(*arrays, c.grid, c.block_size, DTYPES[c.dtype])
-    passed = {key: _spelt(value, stand_ins) for key, value in given.items()}
-    lines, call = spelt(fn, passed) or ("", "'the function has no source'")
-    return f"{lines}\nimport torch\n{prelude}", call
+    try:
+        given = view.arguments(*arrays, c.grid, c.block_size, DTYPES[c.dtype])
+    except ValueError as reason:
+        raise NoScript(str(reason)) from None
+    return spelt(fn, {key: _spelt(value, stand_ins) for key, value in given.items()})
 
 
 def _spelt(value: Any, stand_ins: Mapping[str, Array]) -> str:

@@ -28,7 +28,13 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     add("--halfeven-profile", metavar="PROFILE", help="the profile to hold every backend to, instead of its own claim")
     add("--halfeven-item", action="append", default=[], metavar="ID", help="run only this item, named as in a report")
     add("--halfeven-only", action="store_true", help="run only the suite, without your own tests")
-    add("--halfeven-tier", default="quick", choices=["quick", "standard"], help="how much to check (default: quick)")
+    add(
+        "--halfeven-tier",
+        default="quick",
+        choices=["quick", "standard", "exhaustive"],
+        help="how much to check (default: quick)",
+    )
+    add("--halfeven-shard", default="", metavar="I/N", help="exhaustive: the part of all scales (default: 1/16)")
     add("--halfeven-timeout", type=float, default=30.0, metavar="SECONDS", help="what a call may take (default: 30)")
     add("--halfeven-python", metavar="PATH", help="the interpreter that has the backends, where it is another")
     add("--halfeven-seed", type=int, default=0, help="the seed of drawn scales and configurations (default: 0)")
@@ -38,6 +44,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         metavar="SHARE",
         help="what must have been checked to conform: each requirement (default), all checks, any, or a share as 90%%",
     )
+    add("--halfeven-strict", action="store_true", help="judge what documents leave open, and what was only measured")
     add("--halfeven-out", metavar="DIR", help="where to write report.json, report.md and the journal")
     for hidden, default in (("--halfeven-resume", False), ("--halfeven-command", "")):
         kind = {"action": "store_true"} if default is False else {"default": default}

@@ -16,6 +16,8 @@ from typing import Any, Literal, TypeVar
 from halfeven.reference.behaviour import Behaviour
 from halfeven.reference.former import FORMER
 from halfeven.reference.profile import Operation
+from halfeven.reference.readings import Readings
+from halfeven.reference.sums import Open
 
 F = TypeVar("F", bound=Callable[..., Any])
 _NONE: Mapping[str, Any] = MappingProxyType({})
@@ -72,6 +74,10 @@ class Formula:
         transcription: the formula in NumPy; the first argument is the behaviour where the formula has one.
         behaviour: the choices of the document or, of a version, of the release; None where there is nothing to choose.
         affine: where it quantizes on a grid, how.
+        open: of a formula with sums whose order no document states, what its results may be: a function of the same
+            arguments as ``transcription``, all of them given, which gives them by their places in the result, such as
+            ``result[1]``.
+        readings: the behaviours that the document admits as well, where it leaves something open.
     """
 
     id: str
@@ -81,6 +87,8 @@ class Formula:
     transcription: Callable[..., Any]
     behaviour: Behaviour | None = None
     affine: AffineView | None = None
+    open: Callable[..., Mapping[str, Open]] | None = None
+    readings: Readings | None = None
 
     @property
     def system(self) -> str:
@@ -113,6 +121,7 @@ class Formula:
             "__module__": self.transcription.__module__,
             "__doc__": self.transcription.__doc__,
             "__signature__": signature.replace(parameters=list(signature.parameters.values())[1:]),
+            "open": self.open and partial(self.open, behaviour),
         }
         return made
 
@@ -192,6 +201,8 @@ def formula(
     behaviour: Behaviour | None = None,
     versions: Mapping[str, tuple[Behaviour, str]] = _NONE,
     affine: AffineView | None = None,
+    open: Callable[..., Mapping[str, Open]] | None = None,  # noqa: A002 - as in Formula
+    readings: Readings | None = None,
 ) -> Callable[[F], F]:
     """Register the decorated transcription under ``id``; ``versions`` gives each its behaviour, and who measured it.
 
@@ -200,10 +211,10 @@ def formula(
     """
 
     def register(function: F) -> F:
-        documented = Formula(id, equation, basis, source, function, behaviour, affine)
+        documented = Formula(id, equation, basis, source, function, behaviour, affine, open, readings)
         FORMULAS.add(documented)
         for version, (point, measured) in versions.items():
-            FORMULAS.add(replace(documented, id=f"{id}@{version}", source=measured, behaviour=point))
+            FORMULAS.add(replace(documented, id=f"{id}@{version}", source=measured, behaviour=point, readings=None))
         return function
 
     return register

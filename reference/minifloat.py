@@ -137,7 +137,10 @@ def _of(name: str, exponent_bits: int, mantissa_bits: int, bias: int, specials: 
 FLOAT_FORMATS: dict[str, FloatFormat] = dict(
     (
         _of("float8_e4m3fn", 4, 3, 7, "fn"),
+        _of("float8_e4m3", 4, 3, 7, "ieee"),
+        _of("float8_e4m3b11fnuz", 4, 3, 11, "fnuz"),
         _of("float8_e4m3fnuz", 4, 3, 8, "fnuz"),
+        _of("float8_e3m4", 3, 4, 3, "ieee"),
         _of("float8_e5m2", 5, 2, 15, "ieee"),
         _of("float8_e5m2fnuz", 5, 2, 16, "fnuz"),
         _of("float8_e8m0fnu", 8, 0, 127, "e8m0"),

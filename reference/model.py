@@ -2,9 +2,11 @@
 
 The fields are the choices in which real implementations differ, each value with its words.
 A model knows nothing of a system's argument names: parameters come as (scale, zero), where ``zero`` enters by
-the model's own ``sign``.
+the model's own ``sign``. Quantizing has three stages, ``quotients``, ``rounded_of`` and ``codes_of``, each of which
+reads choices of its own.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Self
 
@@ -13,151 +15,95 @@ import numpy as np
 
 from halfeven.reference.behaviour import Behaviour, choice
 from halfeven.reference.blocks import Array, BlockSize, per_element
+from halfeven.reference.choices import Coding, Converting, Decoding
 from halfeven.reference.grid import Grid
-from halfeven.reference.rounding import ROUNDINGS, cast_once, fused_multiply_add
+from halfeven.reference.rounding import cast_once
+from halfeven.reference.steps import HALVES, added, converted, held, inverse, limited, of_range, rounded
 
 DType = np.dtype[Any]
 
 __all__ = [
-    "Coding",
-    "Converting",
-    "Decoding",
     "EvaluationModel",
-    "Faking",
-    "Signed",
-    "Subtracting",
+    "codes_of",
     "compute_dtype",
     "dequantize",
     "fake_quantize",
     "quantize",
+    "quotients",
+    "reals_of",
+    "rounded_of",
+    "zero_of",
 ]
 
 
-@dataclass(frozen=True)
-class Signed(Behaviour):
-    """The choice in undoing a zero point."""
-
-    # x̂ = (q - z) * s, (q + o) * s, or q * s, so that a code of -0.0 stays.
-    sign: str = choice(
-        {
-            "q-z": "subtracts the zero point from the code",
-            "q+o": "adds the offset to the code",
-            "none": "has no zero point",
-        }
-    )
-
-
-@dataclass(frozen=True)
-class Coding(Signed):
-    """The choices in making codes of reals."""
-
-    # 1/s is rounded, and so is the product.
-    division: str = choice(
-        {
-            "divide": "divides by s",
-            "reciprocal": "multiplies by 1/s",
-            "multiply-by-q-per-real": "multiplies by s, the codes per real",
-        }
-    )
-    rounding: str = choice(
-        {
-            "half-even": "rounds ties to even",
-            "half-away": "rounds ties away from zero",
-            "half-up": "rounds ties up",
-            "half-down": "rounds ties down",
-            "half-to-zero": "rounds ties toward zero",
-            "toward-zero": "truncates toward zero",
-            "floor": "rounds down",
-            "ceil": "rounds up",
-        }
-    )
-    zero_point: str = choice(
-        {
-            "after-rounding": "adds the zero point after rounding",
-            "before-rounding": "adds the zero point before rounding",
-            "fused": "multiplies and adds the zero point in one rounding",
-        }
-    )
-    # Codes wrap modulo their number.
-    overflow: str = choice(
-        {
-            "saturate": "saturates codes beyond the grid",
-            "wrap": "wraps codes beyond the grid",
-        }
-    )
-    nan: str = choice(
-        {
-            "propagate": "passes NaN on",
-            "zero": "gives code 0 for NaN",
-            "zero-point": "gives the zero point for NaN",
-            "qmin": "gives qmin for NaN",
-            "qmax": "gives qmax for NaN",
-        }
-    )
-
-
-@dataclass(frozen=True)
-class Converting(Coding):
-    """And with zero points that the arithmetic may not hold."""
-
-    # A conversion makes the minimum of NaN and of what is out of range, as x86 does; a sum after it wraps.
-    integer: str = choice(
-        {
-            "none": "adds the zero point in floating point",
-            "exact": "adds the zero point as integers without bound",
-            "int32": "converts to int32 before adding the zero point",
-            "int64": "converts to int64 before adding the zero point",
-            "int64-sum": "converts to int64 after adding the zero point",
-        }
-    )
-
-
-@dataclass(frozen=True)
-class Subtracting(Signed):
-    """The choices in undoing such zero points."""
-
-    # Exactly, then rounded once to the dtype of the product; int32 wraps, and there NaN is the minimum.
-    subtract: str = choice(
-        {
-            "float": "subtracts the zero point in floating point",
-            "exact": "subtracts the zero point exactly",
-            "int32": "subtracts the zero point in int32",
-        }
-    )
-
-
-@dataclass(frozen=True)
-class Decoding(Subtracting):
-    """And in multiplying where the dtypes of scale and reals are not one."""
-
-    # Other than in the output's dtype, fake quantization puts back codes in the input's dtype, not the computed one.
-    product: str = choice(
-        {
-            "output": "multiplies in the output's dtype",
-            "promoted": "multiplies in the promotion of the output's and the scale's dtype",
-            "narrowed": "rounds codes and scale to the input's dtype before it multiplies",
-        }
-    )
-
-
-@dataclass(frozen=True)
-class Faking(Subtracting, Converting):
-    """The choices in making codes and at once their reals."""
+def _also(name: str, more: Mapping[str, str]) -> Any:
+    """The choice that the smaller behaviours have by this name, with more values."""
+    known = {**Coding.choices(), **Converting.choices(), **Decoding.choices()}[name]
+    return choice({**known, **more})
 
 
 @dataclass(frozen=True)
 class EvaluationModel(Decoding, Converting):
     """How one quantizer computes. The default is the textbook: clamp(half_even(x / s) + z, qmin, qmax).
 
-    A formula whose calls tell fewer choices apart has one of the behaviours above.
+    A formula whose calls tell fewer choices apart has one of the behaviours in ``choices``. In the words, lo and hi are
+    the ends of the range, (qmin - z) * s and (qmax - z) * s, and n is qmax - qmin.
     """
 
+    # In a range form x is limited to [lo, hi] first, and qmin takes the zero point's place.
+    division: str = _also(
+        "division",
+        {
+            "range": "computes (x - lo) / (hi - lo) * n",
+            "range-factor": "computes (x - lo) * (n / (hi - lo))",
+            "range-step": "computes (x - lo) / ((hi - lo) / n)",
+            "range-last": "computes (x - lo) * n / (hi - lo)",
+            "range-affine": "computes x * (n / (hi - lo)) - lo * (n / (hi - lo))",
+            "low": "computes (x - lo) / s",
+            "low-reciprocal": "computes (x - lo) * (1/s)",
+        },
+    )
+    # Exactly as if 1/2 were added without a rounding.
+    rounding: str = _also("rounding", {"half-truncated": "adds 1/2 and truncates, negative quotients too"})
+    # A conversion to fewer than 32 bits is one to int32 of which the low bits are kept.
+    integer: str = _also(
+        "integer",
+        {
+            "int32-sum": "converts to int32 after adding the zero point",
+            "int32-saturating": "converts to int32, saturating, before adding the zero point",
+            "int32-exact": "converts to int32 and adds the zero point without wrapping",
+            "int16": "keeps the low 16 bits before adding the zero point",
+            "int16-sum": "keeps the low 16 bits after adding the zero point",
+            "int8": "keeps the low 8 bits before adding the zero point",
+            "int8-sum": "keeps the low 8 bits after adding the zero point",
+        },
+    )
+    subtract: str = _also(
+        "subtract",
+        {
+            "int16": "subtracts the zero point in int16",
+            "int8": "subtracts the zero point in int8",
+            "uint8": "subtracts the zero point in uint8",
+        },
+    )
+    # One that is named is that of the subtraction, too.
+    product: str = _also(
+        "product",
+        {
+            "scale": "multiplies in the scale's dtype",
+            "float16": "multiplies in float16",
+            "bfloat16": "multiplies in bfloat16",
+            "float32": "multiplies in float32",
+            "float64": "multiplies in float64",
+        },
+    )
     # Before a zero point that is still to come, the bounds are shifted by it.
     clamp: str = choice(
         {
             "after": "clamps last",
             "before-rounding": "clamps before rounding",
             "before-zero-point": "clamps before adding the zero point",
+            "twice": "clamps before adding the zero point, and again last",
         }
     )
     # Wide enough: the first of the input's dtype, float32 and float64 that holds the grid with a quarter step to spare.
@@ -169,12 +115,62 @@ class EvaluationModel(Decoding, Converting):
             "float32": "computes in float32",
             "float64": "computes in float64",
             "bfloat16": "computes in bfloat16",
+            "float16": "computes in float16",
+        }
+    )
+    # The scale is rounded, and then is of the dtype that it was given in.
+    held: str = choice(
+        {
+            "given": "takes s as it is given",
+            "float16": "rounds s to float16",
+            "bfloat16": "rounds s to bfloat16",
+            "float32": "rounds s to float32",
+        }
+    )
+    inverse: str = choice(
+        {
+            "scale": "rounds 1/s to the scale's dtype",
+            "compute": "rounds 1/s to the dtype that it computes in",
+            "float16": "rounds 1/s to float16",
+            "bfloat16": "rounds 1/s to bfloat16",
+            "float32": "rounds 1/s to float32",
+        }
+    )
+    # What follows the division is computed in that dtype, too.
+    quotient: str = choice(
+        {
+            "compute": "keeps the quotient in the dtype that it computes in",
+            "float16": "rounds the quotient to float16",
+            "bfloat16": "rounds the quotient to bfloat16",
+            "float32": "rounds the quotient to float32",
+        }
+    )
+    # The last two are of rules with a constant half: half-up, half-down and half-truncated; else the half is added.
+    half: str = choice(
+        {
+            "exact": "decides ties exactly",
+            "added": "adds the half in floating point",
+            "with-zero-point": "adds the zero point and the half in one sum",
+            "fused": "multiplies and adds the half in one rounding",
+        }
+    )
+    form: str = choice(
+        {
+            "product": "multiplies the difference by s",
+            "distributed": "computes q * s - z * s",
+            "fused": "computes q * s - z * s, the first product and the difference in one rounding",
+            "inverse": "divides the difference by 1/s",
+            "low": "computes (q - qmin) * s + lo",
+            "levels": "computes (q - qmin) / n * (hi - lo) + lo",
         }
     )
 
     def at(self, point: Behaviour) -> Self:
         """This model with the choices of ``point``, a behaviour that has some of its fields."""
         return replace(self, **{name: getattr(point, name) for name in point.choices()})
+
+
+_RANGES = frozenset(EvaluationModel.choices()["division"]) - frozenset(Coding.choices()["division"])
 
 
 def compute_dtype(model: EvaluationModel, x: DType, scale: DType, grid: Grid) -> DType:
@@ -195,7 +191,7 @@ def compute_dtype(model: EvaluationModel, x: DType, scale: DType, grid: Grid) ->
 def quantize(
     model: EvaluationModel, x: Array, scale: Array, zero: Array, grid: Grid, block_size: BlockSize | None = None
 ) -> Array:
-    """The codes of ``x`` under ``model``, as floats of the compute dtype (float64 where ``integer`` is set).
+    """The codes of ``x`` under ``model``, as floats (float64 where ``integer`` is set, else of the quotient's dtype).
 
     Args:
         model: what to carry out.
@@ -207,33 +203,69 @@ def quantize(
         block_size: elements per block, one entry per dimension of ``x``.
 
     Raises:
-        ValueError: the parameters do not fit ``x`` and ``block_size``, or a fused zero point meets float64.
+        ValueError: the parameters do not fit ``x`` and ``block_size``, or a fused zero point or half meets float64.
     """
     t = compute_dtype(model, x.dtype, scale.dtype, grid)
     s = per_element(scale, x.shape, block_size)
-    exact = per_element(zero, x.shape, block_size).astype(np.float64)
-    exact = -exact if model.sign == "q+o" else exact
-    exact = np.zeros(()) if model.sign == "none" else exact
-    add = model.zero_point == "after-rounding" and model.sign != "none"
+    z = zero_of(model, per_element(zero, x.shape, block_size))
+    lo, hi = (np.asarray(end, np.float64) for end in (grid.qmin, grid.qmax))
+    v = quotients(model, x, s, z, lo, hi, t)
+    return codes_of(model, v, rounded_of(model, v, z, lo, hi), z, lo, hi)
+
+
+def quotients(model: EvaluationModel, x: Array, s: Array, z: Array, lo: Array, hi: Array, t: DType) -> Array:
+    """The first stage: the quotients that are rounded, with the zero point and the half if they are added before.
+
+    Args:
+        model: read are sign, held, inverse, division, quotient, zero_point, and rounding and half for what is added.
+        x: reals.
+        s: the scale of each, in the dtype that it was given in.
+        z: the zero point of each as in q - z, exact, in float64.
+        lo: the lowest code, in float64.
+        hi: the highest code.
+        t: the dtype to compute in.
+    """
     with np.errstate(all="ignore"):
-        z = exact.astype(t)
-        lo, hi = np.asarray(grid.qmin, t), np.asarray(grid.qmax, t)
-        v = _quotient(model, x.astype(t), s, z)
+        s, x = held(s, model.held), x.astype(t)
+        before = model.zero_point != "after-rounding" and model.sign != "none"
+        constant = HALVES.get(model.rounding) if model.half in {"with-zero-point", "fused"} else None
+        factor: Array | None = None
+        if model.division in _RANGES:
+            lower, upper = lo.astype(t), hi.astype(t)
+            fuse = model.zero_point == "fused"
+            inverted = inverse(s, model.inverse, t) if model.division == "low-reciprocal" else s.astype(t)
+            v = of_range(model.division, x, s.astype(t), inverted, z.astype(t), lower, upper, fuse=fuse)
+            z, before = lo, model.zero_point == "before-rounding"
+        elif model.division == "divide":
+            v = x / s.astype(t)
+        else:
+            factor = inverse(s, model.inverse, t) if model.division == "reciprocal" else s.astype(t)
+            v = x * factor
+        if not before and constant is None:
+            return v if model.quotient == "compute" else cast_once(v, model.quotient)
+        addend = z if constant is None else np.asarray((z if before else 0.0) + constant)
+        fused = factor is not None and ((before and model.zero_point == "fused") or model.half == "fused")
+        return added(x, factor if fused else None, v, addend, model.quotient)
+
+
+def rounded_of(model: EvaluationModel, v: Array, z: Array, lo: Array, hi: Array) -> Array:
+    """The second stage: integers of the quotients' dtype; read are rounding, half, clamp and where the sum is made."""
+    with np.errstate(all="ignore"):
         if model.clamp == "before-rounding":
-            v = _clamp(v, lo - z, hi - z) if add else _clamp(v, lo, hi)
-        r = ROUNDINGS[model.rounding](v)
-        if model.clamp == "before-zero-point":
-            r = _clamp(r, lo, hi)
-        match model.integer:
-            case "none":
-                q = r + z if add else r
-            case "exact":
-                q = r.astype(np.float64) + exact if add else r.astype(np.float64)
-            case "int64-sum":
-                q = _integer_sum(r + z if add else r, exact, False, np.dtype(np.int64))
-            case integer:
-                q = _integer_sum(r, exact, add, np.dtype(integer))
-        return _nan(model, _to_grid(model, q, grid), np.isnan(v), exact, grid)
+            low, high = lo.astype(v.dtype), hi.astype(v.dtype)
+            shift = _addend(model, z, lo).astype(v.dtype)
+            v = limited(v, low - shift, high - shift) if _adds_after(model) else limited(v, low, high)
+        r = rounded(v, model.rounding, model.half)
+        if model.clamp in {"before-zero-point", "twice"}:
+            r = limited(r, lo.astype(r.dtype), hi.astype(r.dtype))
+        return r
+
+
+def codes_of(model: EvaluationModel, v: Array, r: Array, z: Array, lo: Array, hi: Array) -> Array:
+    """The third stage: codes of integers ``r``; read are integer, clamp, overflow, nan and where the sum is made."""
+    with np.errstate(all="ignore"):
+        q = converted(r, _addend(model, z, lo) if _adds_after(model) else None, model.integer)
+        return _nan(model, _to_grid(model, q, lo, hi), np.isnan(v), z, lo, hi)
 
 
 def dequantize(
@@ -243,30 +275,60 @@ def dequantize(
     zero: Array,
     dtype: DType,
     block_size: BlockSize | None = None,
+    grid: Grid | None = None,
 ) -> Array:
     """The reals of the codes ``q``, in ``dtype``; every operation is rounded to it, unless ``product`` says more.
 
     ``q`` is integers or floats of any shape, and is not limited to a grid; ``scale``, ``zero`` and ``block_size`` as in
-    ``quantize``. The result has the shape of ``q``.
+    ``quantize``. The result has the shape of ``q``. The grid is needed where ``form`` speaks of its ends.
 
     Raises:
-        ValueError: the parameters do not fit ``q`` and ``block_size``.
+        ValueError: the parameters do not fit ``q`` and ``block_size``; ``form`` needs a grid, or is fused in float64.
     """
-    wide: DType = np.promote_types(dtype, scale.dtype) if model.product == "promoted" else dtype
-    s, z = per_element(scale, q.shape, block_size), per_element(zero, q.shape, block_size)
+    s, z = per_element(scale, q.shape, block_size), per_element(zero, q.shape, block_size).astype(np.float64)
+    ends = None if grid is None else (np.asarray(grid.qmin, np.float64), np.asarray(grid.qmax, np.float64))
+    return reals_of(model, q, s, z, dtype, ends)
+
+
+def reals_of(
+    model: EvaluationModel, q: Array, s: Array, z: Array, dtype: DType, ends: tuple[Array, Array] | None = None
+) -> Array:
+    """What ``dequantize`` does to elements; ``s``, ``z`` (as given, in float64) and the ``ends`` broadcast to ``q``."""
+    match model.product:
+        case "output" | "narrowed":
+            narrow = wide = dtype
+        case "promoted":
+            narrow, wide = dtype, np.promote_types(dtype, s.dtype)
+        case "scale":
+            narrow = wide = s.dtype
+        case fixed:
+            narrow = wide = np.dtype(fixed)
     with np.errstate(all="ignore"):
-        s = s.astype(wide)
-        match model.subtract:
-            case "float":
-                difference = _subtract(model, q.astype(dtype), z.astype(dtype))
-            case "exact":
-                difference = _subtract(model, q.astype(np.float64), z.astype(np.float64))
-            case "int32":
-                addend = _subtract(model, np.zeros(()), z.astype(np.float64))
-                difference = _integer_sum(q, addend, True, np.dtype(np.int32)).astype(dtype)
-        d = difference.astype(wide)
-        reals: Array = d / s if model.division == "multiply-by-q-per-real" else d * s
-        return reals.astype(dtype)
+        s = held(s, model.held)
+        over = model.division == "multiply-by-q-per-real"
+        by = s.astype(wide)
+        if model.form == "inverse":
+            by, over = inverse(s, model.inverse, wide), not over
+        if model.form in {"product", "inverse"}:
+            d = _difference(model, q, z, narrow, wide)
+            return cast_once(d / by if over else d * by, dtype)
+        point = zero_of(model, z)
+        if model.form in {"distributed", "fused"}:
+            known = q.astype(wide)
+            one = np.ones((), wide)
+            factor = one / by if over else by
+            shift = point.astype(wide) * factor
+            fused = factor if model.form == "fused" else None
+            return cast_once(added(known, fused, known * factor, -shift, "compute"), dtype)
+        if ends is None:
+            msg = f"grid=None is not accepted with form={model.form!r}: it needs the ends of the grid"
+            raise ValueError(msg)
+        lo, hi = (end.astype(wide) for end in ends)
+        step = np.ones((), wide) / by if over else by
+        low, high = ((end - point.astype(wide)) * step for end in (lo, hi))
+        above = q.astype(wide) - lo
+        found = above * step + low if model.form == "low" else above / (hi - lo) * (high - low) + low
+        return cast_once(found, dtype)
 
 
 def fake_quantize(
@@ -280,7 +342,43 @@ def fake_quantize(
     q = quantize(model, x, scale, zero, grid, block_size)
     t = x.dtype if model.product != "output" else compute_dtype(model, x.dtype, scale.dtype, grid)
     with np.errstate(all="ignore"):
-        return cast_once(dequantize(model, q, scale, zero, t, block_size), x.dtype)
+        return cast_once(dequantize(model, q, scale, zero, t, block_size, grid), x.dtype)
+
+
+def zero_of(model: EvaluationModel, zero: Array) -> Array:
+    """The zero point as in q - z, in float64."""
+    exact = zero.astype(np.float64)
+    match model.sign:
+        case "q-z":
+            return exact
+        case "q+o":
+            return np.asarray(-exact)
+        case _:
+            return np.zeros(())
+
+
+def _adds_after(model: EvaluationModel) -> bool:
+    """Whether something is added to the rounded quotient: the zero point, or in a range form qmin."""
+    if model.division in _RANGES:
+        return model.zero_point != "before-rounding"
+    return model.zero_point == "after-rounding" and model.sign != "none"
+
+
+def _addend(model: EvaluationModel, z: Array, lo: Array) -> Array:
+    return lo if model.division in _RANGES else z
+
+
+def _difference(model: EvaluationModel, q: Array, z: Array, narrow: DType, wide: DType) -> Array:
+    """The code less the zero point, in the dtype of the product."""
+    match model.subtract:
+        case "float":
+            return _subtract(model, q.astype(narrow), z.astype(narrow)).astype(wide)
+        case "exact":
+            return _subtract(model, q.astype(np.float64), z).astype(wide)
+        case integer:
+            addend = _subtract(model, np.zeros(()), z)
+            kept = integer if integer == "int32" else f"{integer}-difference"
+            return converted(q, addend, kept).astype(narrow).astype(wide)
 
 
 def _subtract(model: EvaluationModel, q: Array, z: Array) -> Array:
@@ -294,72 +392,33 @@ def _subtract(model: EvaluationModel, q: Array, z: Array) -> Array:
     return difference
 
 
-def _quotient(model: EvaluationModel, x: Array, s: Array, z: Array) -> Array:
-    """The quotient of x and s in the dtype of x, the zero point in it unless it comes after the rounding."""
-    t = x.dtype
-    factor: Array | None
-    v: Array
-    match model.division:
-        case "divide":
-            factor, v = None, x / s.astype(t)
-        case "reciprocal":
-            factor = (np.ones((), s.dtype) / s).astype(t)
-            v = x * factor
-        case _:
-            factor = s.astype(t)
-            v = x * factor
-    if model.zero_point == "after-rounding" or model.sign == "none":
-        return v
-    total: Array = v + z
-    return total if model.zero_point == "before-rounding" or factor is None else fused_multiply_add(x, factor, z)
-
-
-def _integer_sum(r: Array, z: Array, add: bool, dtype: DType) -> Array:
-    """The cast that x86 makes (out of range and NaN give the minimum), and a sum that wraps."""
-    info = np.iinfo(dtype)
-    wide = r.astype(np.float64)
-    fits = (wide >= info.min) & (wide < -float(info.min))
-    code = np.where(fits, wide, float(info.min)).astype(np.int64)
-    if add:
-        code = (code + z.astype(np.int64)).astype(dtype)
-    return code.astype(np.float64)
-
-
-def _to_grid(model: EvaluationModel, q: Array, grid: Grid) -> Array:
+def _to_grid(model: EvaluationModel, q: Array, lo: Array, hi: Array) -> Array:
     """The last step: saturate, or wrap modulo the number of codes."""
     if model.overflow == "wrap":  # exact: fmod never rounds, and what it leaves is small
-        wide, codes = q.astype(np.float64), float(grid.num_steps + 1)
-        wrapped = np.mod(np.fmod(wide, codes) - grid.qmin, codes) + grid.qmin
-        return np.where(np.isfinite(wide), wrapped, float(grid.qmin)).astype(q.dtype)
+        wide, codes = q.astype(np.float64), hi - lo + 1
+        wrapped = np.mod(np.fmod(wide, codes) - lo, codes) + lo
+        return np.where(np.isfinite(wide), wrapped, lo).astype(q.dtype)
     if model.clamp == "before-zero-point":
         return q
-    return _clamp(q, np.asarray(grid.qmin, q.dtype), np.asarray(grid.qmax, q.dtype))
+    return limited(q, lo.astype(q.dtype), hi.astype(q.dtype))
 
 
-def _clamp(v: Array, lo: Array, hi: Array) -> Array:
-    """V limited to [lo, hi]; NaN passes, and a zero inside keeps its sign."""
-    limited = np.array(v)
-    np.copyto(limited, hi, where=v > hi)
-    np.copyto(limited, lo, where=v < lo)
-    return limited
-
-
-def _nan(model: EvaluationModel, q: Array, where: Array, z: Array, grid: Grid) -> Array:
+def _nan(model: EvaluationModel, q: Array, where: Array, z: Array, lo: Array, hi: Array) -> Array:
     if not where.any():
         return q
     match model.nan:
         case "propagate":
-            cast = model.integer.startswith("int")
-            code: Array | int = q if cast else np.where(where, np.asarray(np.nan, q.dtype), q)
+            cast_ = model.integer.startswith("int")
+            code: Array = q if cast_ else np.where(where, np.asarray(np.nan, q.dtype), q)
             return np.asarray(code)
         case "zero":
-            code = 0
+            code = np.zeros(())
         case "zero-point":
-            code = _clamp(z, np.asarray(grid.qmin, z.dtype), np.asarray(grid.qmax, z.dtype))
+            code = limited(z, lo, hi)
         case "qmin":
-            code = grid.qmin
+            code = lo
         case "qmax":
-            code = grid.qmax
+            code = hi
     return np.where(where, np.asarray(code).astype(q.dtype), q)
 
 

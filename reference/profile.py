@@ -11,6 +11,7 @@ from halfeven.reference import model as evaluation
 from halfeven.reference.blocks import Array, BlockSize, Shape, parameter_shape, per_channel, per_element
 from halfeven.reference.grid import Grid
 from halfeven.reference.model import EvaluationModel
+from halfeven.reference.readings import Readings
 
 Operation = Literal["quantize", "dequantize", "fake_quantize"]
 OPERATIONS: tuple[Operation, ...] = ("quantize", "dequantize", "fake_quantize")
@@ -70,6 +71,7 @@ class Profile:
         partial_blocks: whether the last block of a dimension may be short.
         model_scale: the model's scale from the first documented parameter.
         smallest: at this first parameter and below, every x is multiplied by 0 before it is quantized.
+        readings: the models that the document admits as well, where it leaves something open.
     """
 
     name: str
@@ -86,6 +88,7 @@ class Profile:
     partial_blocks: bool = False
     model_scale: Callable[[Array, Grid], Array] = _same
     smallest: float = -np.inf
+    readings: Readings | None = None
 
     def real_per_code(self, parameter: Array, grid: Grid) -> Array:
         """The reals that one code spans, float64 of the parameter's shape: the scale, or amax / qmax."""
@@ -109,7 +112,7 @@ class Profile:
         Raises:
             ValueError: the parameters do not fit ``x`` and ``block_size``.
         """
-        given = self._above_smallest(x, scale, block_size)
+        given = self.above_smallest(x, scale, block_size)
         q = evaluation.quantize(self.model, given, self.model_scale(scale, grid), zero, grid, block_size)
         with np.errstate(all="ignore"):
             return q.astype(x.dtype) if self.codes == "input" else q
@@ -127,13 +130,13 @@ class Profile:
 
         Parameters and errors as in ``quantize``; ``q`` is integers, or floats that hold codes.
         """
-        return evaluation.dequantize(self.model, q, self.model_scale(scale, grid), zero, dtype, block_size)
+        return evaluation.dequantize(self.model, q, self.model_scale(scale, grid), zero, dtype, block_size, grid)
 
     def fake_quantize(
         self, x: Array, scale: Array, zero: Array, grid: Grid, block_size: BlockSize | None = None
     ) -> Array:
         """``x`` on the grid: reals of ``x``'s shape and dtype. Arguments and errors as in ``quantize``."""
-        given = self._above_smallest(x, scale, block_size)
+        given = self.above_smallest(x, scale, block_size)
         return evaluation.fake_quantize(self.model, given, self.model_scale(scale, grid), zero, grid, block_size)
 
     def accepts(self, grid: Grid) -> bool:
@@ -142,7 +145,8 @@ class Profile:
             return grid in self.grids
         return self.bits[0] <= grid.bits <= self.bits[1]
 
-    def _above_smallest(self, x: Array, parameter: Array, block_size: BlockSize | None) -> Array:
+    def above_smallest(self, x: Array, parameter: Array, block_size: BlockSize | None) -> Array:
+        """``x``, multiplied by 0 where its first parameter is ``smallest`` or below."""
         if np.isneginf(self.smallest):
             return x
         with np.errstate(all="ignore"):

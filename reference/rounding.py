@@ -145,4 +145,4 @@ def fused_multiply_add(x: Array, y: Array, z: Array) -> Array:
     inexact = np.isfinite(total) & (error != 0) & (bits & 1 == 0)
     away = (error > 0) == (total > 0)
     odd = np.where(inexact, bits + np.where(away, 1, -1), bits)
-    return odd.view(np.float64).astype(x.dtype)
+    return cast_once(odd.view(np.float64), x.dtype)

@@ -11,6 +11,7 @@ from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
 import pytest
+from layers import LAYERS
 
 ROOT = Path(__file__).parents[1]
 PACKAGES = ("reference", "optimized", "conformance", "plugin")
@@ -36,48 +37,6 @@ ALLOWED = {
     "conformance": BASE | {"halfeven.reference", "halfeven.optimized", "halfeven.conformance"},
     "plugin": {"pytest", "halfeven.conformance.session"},
 }
-# Inside a package, the lowest first: no module imports what stands in a layer above its own. The longest name counts.
-LAYERS = {
-    "optimized": (
-        ("arguments.dtypes", "arguments.memory"),
-        ("arguments",),
-        ("kernels",),
-        ("operators.registration",),
-        ("operators.batching", "operators.gradients"),
-        ("operators.schemas",),
-        ("operators",),
-        ("affine", "calibration"),
-        ("aimet.affine.range", "aimet.arguments"),
-        ("aimet.encoding_analyzer",),
-        ("aimet.base",),
-        ("aimet.affine", "aimet.float", "aimet.tensor"),
-        ("aimet",),
-    ),
-    "conformance": (
-        ("bits", "configuration", "nearest", "output", "quote", "requirement", "documents", "environment", "engine"),
-        ("arrays", "inputs", "engine.compare", "engine.expression", "engine.memory", "engine.tier"),
-        ("engine.call", "engine.explain"),
-        ("engine.sound", "backends.protocol"),
-        ("engine.batch", "engine.literal", "view", "backends"),
-        ("systems",),
-        ("requirements", "backends.registry", "workers.Worker", "report.model", "report.share"),
-        ("claim", "engine.formula", "engine.grids", "engine.item", "engine.setting", "engine.shapes", "engine.judge"),
-        ("report", "engine.tables", "engine.points"),
-        ("engine.function_calls", "engine.operation_calls", "engine.evidence"),
-        ("engine.drawn", "engine.practice", "engine.region", "engine.pair_calls", "strategies"),
-        ("engine.explore", "engine.witness"),
-        ("engine.checks", "engine.function_verdict", "engine.operation_verdict"),
-        ("engine.plan",),
-        ("engine.run", "engine.pair"),
-        ("workers",),
-        ("bar", "child", "progress"),
-        ("suite", "comparing"),
-        ("items",),
-        ("session", "runner"),
-        ("commands",),
-        ("cli",),
-    ),
-}
 # Who plans, judges and reports needs no torch, and who reports no NumPy; who answers does not judge.
 _JUDGES = tuple(f"halfeven.conformance.engine.{name}" for name in ("evidence", "explain", "run", "plan", "checks"))
 BARRED = {
@@ -90,10 +49,11 @@ BARRED = {
 
 # What the files of each folder of kernels include, besides the standard library.
 KERNELS = ROOT / "optimized/kernels"
-CPP = [p for p in KERNELS.rglob("*") if p.suffix in {".h", ".cpp"}]
+CPP = [p for p in KERNELS.rglob("*") if p.suffix in {".h", ".cpp", ".cu"}]
 _ROOM = ("torch/", "core/", "cpu/isa.h", "cpu/memory/")
 INCLUDES = {
     "core": ("core/",),
+    "cuda": ("core/", "cuda/"),
     "cpu": ("cpu/isa.h",),
     "cpu/memory": ("torch/", "core/", "cpu/memory/"),
     **{room: (*_ROOM, f"{room}/") for room in ("cpu/forward", "cpu/backward", "cpu/reduce")},
@@ -350,8 +310,9 @@ def test_what_is_tested_is_what_is_in_the_tree(package: str) -> None:
     assert spec is not None
     assert spec.origin is not None
     installed = Path(spec.origin).parent
-    kinds = {".py", ".toml", ".json", ".ini", ".typed"}
-    files = [p for p in (ROOT / package).rglob("*") if p.suffix in kinds]
+    kinds = {".py", ".toml", ".json", ".ini", ".typed", ".cu"}
+    read = {KERNELS / "core", KERNELS / "cuda"}  # whose headers the compiler of a GPU is given
+    files = [p for p in (ROOT / package).rglob("*") if p.suffix in kinds or (p.suffix == ".h" and p.parent in read)]
     assert len(files) > 1
     stale = [
         str(p.relative_to(ROOT))
@@ -436,6 +397,7 @@ def test_layer_rule_finds_what_breaks_it(path: str, text: str, found: list[str])
         ("core/a.h", "#include <torch/csrc/stable/tensor.h>", ["torch/csrc/stable/tensor.h"]),
         ("core/a.h", '#include <cstdint>\n#include "core/b.h"', []),
         ("cpu/memory/a.h", '#include "cpu/forward/job.h"', ["cpu/forward/job.h"]),
+        ("cuda/a.cu", '#include "cuda/a.h"\n#include <cuda_fp16.h>\n#include "cpu/isa.h"', ["cpu/isa.h"]),
         ("cpu/forward/a.cpp", '#include "cpu/memory/a.h"\n#include "cpu/backward/job.h"', ["cpu/backward/job.h"]),
         ("cpu/forward/a.cpp", '#include "job.h"', ["job.h"]),
     ],
@@ -496,3 +458,16 @@ class C:
 """
     assert without_docstring(text) == ["f", "m"]
     assert unexplained(["numpy>=2", "pytest-xdist>=3.6"], "| `numpy` | arrays |") == ["pytest-xdist"]
+
+
+def unmapped(modules: list[str], text: str) -> list[str]:
+    """The modules of the engine that its map does not name."""
+    engine = text.partition("The engine, ")[2].partition("A **worker**")[0]
+    return [m for m in modules if f"`{m}`" not in engine and f"`{m}." not in engine]
+
+
+def test_the_map_of_the_engine_is_whole() -> None:
+    text = (ROOT / "docs/contributing.md").read_text(encoding="utf-8")
+    modules = [p.stem for p in (ROOT / "conformance/engine").glob("*.py") if p.stem != "__init__"]
+    assert unmapped(modules, text) == []
+    assert unmapped(["judge", "run", "elsewhere"], text) == ["elsewhere"]

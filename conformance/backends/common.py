@@ -5,6 +5,7 @@ import logging
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import cache
 from importlib import metadata
 from typing import Any
 
@@ -21,6 +22,7 @@ __all__ = ["group_size", "installed", "no_blocks", "one_each", "quiet_import", "
 _TORCH = ("int8", "uint8", "int16", "uint16", "int32")
 
 
+@cache
 def storage(grid: Grid, among: tuple[str, ...] = _TORCH, *, library: str = "this backend") -> str:
     """The dtype of a grid's codes: ``configuration.code_dtype`` if ``among`` those given, else the first that fits.
 

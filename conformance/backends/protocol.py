@@ -19,8 +19,20 @@ from halfeven.reference.profile import OPERATIONS, Operation
 from halfeven.reference.systems import PROFILES
 
 ArrayKind = Literal["torch", "numpy"]
+#: What a function may be without a formula that says how it is called: one of data alone.
+KINDS = ("cast", "scale", "block scale")
 
-__all__ = ["ArrayKind", "Backend", "NotInstalled", "Unsupported", "adapt", "canonical_profile", "channel_axis", "names"]
+__all__ = [
+    "KINDS",
+    "ArrayKind",
+    "Backend",
+    "NotInstalled",
+    "Unsupported",
+    "adapt",
+    "canonical_profile",
+    "channel_axis",
+    "names",
+]
 
 _FORMER = {"torch.observers": "torch", "torch.learnable": "torch"}
 
@@ -53,7 +65,8 @@ class Backend:
         prelude: lines of Python that a script begins with, before the library is imported.
         waivers: requirement id to the code steps that are allowed there, at ties only.
         lacks: the requirements whose checks the library does not offer: those refused do not keep it from conforming.
-        functions: for each formula's id the callable that stands for the documented function, called by keyword.
+        functions: for each formula's id the callable that stands for the documented function, called by keyword; for
+            one of ``KINDS`` a function of data.
         axes: what of these is another when words follow its name, ``name@cuda,default-options``; it raises ValueError
             for a word that it does not know, NotInstalled for what is not there. Without, the words are torch's.
     """
@@ -85,7 +98,7 @@ class Backend:
             msg = f"operations={{}} of backend {self.name!r} is not accepted: give one of {', '.join(OPERATIONS)}"
             raise ValueError(msg)
         for formula in self.functions:
-            if formula not in FORMULAS:
+            if formula not in FORMULAS and formula not in KINDS:
                 msg = f"functions={formula!r} is not accepted{nearest(formula, FORMULAS)}"
                 raise ValueError(msg)
         for operation in self.operations:

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, cast
 
 from halfeven.conformance import systems
+from halfeven.conformance.backends import plain
 from halfeven.conformance.backends.axes import along, split
 from halfeven.conformance.backends.common import installed, quiet_import
 from halfeven.conformance.backends.entry import Backends, Entry
@@ -123,7 +124,8 @@ def is_ours(spec: str) -> bool:
 def resolve(spec: str, profile: str | None = None) -> list[Backend]:
     """The backends that ``spec`` names: a registered name, a group, an entry point, or ``pkg.mod:attr``.
 
-    Words may follow it, such as ``@cuda,compiled`` (see ``axes``). ``profile`` replaces the profile claimed, where it
+    Words may follow it, such as ``@cuda,compiled`` (see ``axes``) or, of a plain function with no claim, ``@numpy`` or
+    ``@dequantize`` (see ``plain``). ``profile`` replaces the profile claimed, where it
     fits (see ``protocol.adapt``). For ``pkg.mod:attr`` the current directory is importable.
 
     Raises:
@@ -137,6 +139,9 @@ def resolve(spec: str, profile: str | None = None) -> list[Backend]:
         msg = f"profile={profile!r} is not accepted{nearest(profile, [*PROFILES])}"
         raise ValueError(msg)
     name, words = split(spec)
+    if is_own(spec) and ":" in name and (how := [w for w in words if plain.word(w)]):
+        made = _attempt(lambda: plain.called(_import(name), how), f"backend {spec!r} cannot be used", (TypeError,))
+        return [along(made, [w for w in words if w not in how])]
     return [along(backend, words) for backend in _named(name, profile)]
 
 
@@ -168,7 +173,7 @@ def _registered(name: str, profile: str | None) -> Backend:
         if entry.swap:
             functions = {f: swapped(function, *entry.swap) for f, function in functions.items()} | answers(name)
         if not entry.adapter:
-            parts = partial(parts, **offered(functions, entry.profile, shim() if entry.torchvision else ""))
+            parts = partial(parts, **offered(functions, entry.profile))
         if entry.path:
             parts = partial(parts, path=_import(entry.path))
     except (ImportError, OSError) as error:

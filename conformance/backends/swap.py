@@ -5,6 +5,7 @@ from collections.abc import Callable
 from importlib.abc import InspectLoader
 from importlib.util import module_from_spec, spec_from_file_location
 from typing import Any
+from zlib import crc32
 
 from halfeven.conformance.quote import quote
 
@@ -34,7 +35,8 @@ def swapped(function: Callable[..., Any], old: str, new: str) -> Callable[..., A
     source, name = quoted
     if old not in source:
         return function
-    called = f"{getattr(function, '__module__', '')}.{name}@{new}"
+    own = f"{crc32(source.encode()):08x}"  # lambdas and partials of one module are all quoted by one name
+    called = f"{getattr(function, '__module__', '')}.{name}@{new}-{own}"
     if called not in sys.modules:
         spec = spec_from_file_location(called, f"{called}.py", loader=_Renamed(source.replace(old, new)))
         if spec is None or spec.loader is None:  # there is one: it was given

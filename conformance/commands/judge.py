@@ -37,8 +37,9 @@ def add(parser: argparse.ArgumentParser) -> None:
 
 def carry_out(options: argparse.Namespace, given: Sequence[str]) -> int:
     """Read, judge, write the report; the exit status is that of a run."""
+    from halfeven.conformance.engine.conclude import concluded
     from halfeven.conformance.engine.plan import plan
-    from halfeven.conformance.engine.run import run
+    from halfeven.conformance.engine.run import answered
     from halfeven.conformance.report import folder
     from halfeven.conformance.report.share import EACH, requirement_share
     from halfeven.conformance.runner import show, verdict
@@ -56,17 +57,19 @@ def carry_out(options: argparse.Namespace, given: Sequence[str]) -> int:
             raise ValueError(msg)
     answers = [read_answers(path, b) for path, b in zip(options.folders[1::2], bundles, strict=True)]
     said = {"name": options.name, "version": options.version, "device": options.device or asked.offer.device}
-    answered = [(b.keys, a) for b, a in zip(bundles, answers, strict=True)]
-    worker = Replay(replace(asked.offer, **said), answered)
-    found = [run(item, worker) for item in plan(worker.offer, asked.tier, asked.seed)]
+    pairs = [(b.keys, a) for b, a in zip(bundles, answers, strict=True)]
+    worker = Replay(replace(asked.offer, **said), pairs)
+    came = [answered(item, worker) for item in plan(worker.offer, asked.tier, asked.seed)]
+    samples = [a.sample for a in came if a.sample is not None]
+    found, _ = concluded([a.result for a in came], samples, {worker.offer.name: worker})
     report = replace(_report(worker.offer, asked, found, given), require=requirement_share(options.require or EACH))
     with folder.locked(options.out):
         folder.write(report, options.out)
     show(report, options.out)
     if options.again is not None and worker.missing:
-        guess = Replay(worker.offer, answered, guessing=True)
+        guess = Replay(worker.offer, pairs, guessing=True)
         for item in plan(worker.offer, asked.tier, asked.seed):
-            run(item, guess)
+            answered(item, guess)
         missing = [*(worker.missing | guess.missing).values()]
         write_bundle(options.again, asked, missing, bundles[0].format)
         words = shlex.join(["halfeven", "judge", *map(str, options.folders), str(options.again), "ANSWERS"])

@@ -15,6 +15,7 @@ import ml_dtypes
 import numpy as np
 
 from halfeven.conformance.engine.call import PLAIN, Answer, Call, CallShape, Dtype
+from halfeven.conformance.engine.exhaustive.patterns import Patterns
 from halfeven.conformance.engine.memory import Array, Strided
 from halfeven.conformance.engine.sound import Damaged, sound
 
@@ -50,7 +51,8 @@ _BYTES = (
 #: Every dtype that an array may have, by name; what safetensors has no name for is stored as bytes, U8.
 DTYPES: dict[str, "np.dtype[Any]"] = {name: np.dtype(getattr(ml_dtypes, name, name)) for name in (*_TENSORS, *_BYTES)}
 _NAME_OF = {dtype: name for name, dtype in DTYPES.items()}
-_FIELDS = {kind: [f.name for f in fields(kind)] for kind in (Call, Answer)}
+# What else is right of an answer is the judge's to say, not the sender's.
+_FIELDS = {kind: [f.name for f in fields(kind) if f.name != "open"] for kind in (Call, Answer)}
 _AS_THEY_ARE = frozenset({type(None), bool, int, str})
 _T = TypeVar("_T", Call, Answer)
 
@@ -166,6 +168,7 @@ _FORMS: dict[type, Callable[[_Encoder, Any], Any]] = {
     float: lambda _, value: {"float": float.hex(value)},
     bytes: lambda _, value: {"bytes": value.hex()},
     Dtype: lambda _, value: {"dtype": value.name},
+    Patterns: lambda _, p: {"patterns": [p.dtype, p.first, p.count, p.piece, p.rank]},
     tuple: _Encoder.sequence,
     list: _Encoder.sequence,
     dict: _Encoder.mapping,
@@ -272,6 +275,7 @@ _VALUES: dict[str, Callable[[_Decoder, Any], Any]] = {
     "float": lambda _, digits: float.fromhex(digits),
     "bytes": lambda _, digits: bytes.fromhex(digits),
     "dtype": lambda _, name: Dtype(_word(name)),
+    "patterns": lambda _, inner: Patterns(*inner),
     "tuple": lambda d, inner: tuple(map(d.decode, inner)),
     "list": lambda d, inner: [*map(d.decode, inner)],
     "map": lambda d, inner: {d.decode(k): d.decode(v) for k, v in inner},

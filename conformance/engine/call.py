@@ -7,6 +7,7 @@ from typing import Any, Literal
 import numpy as np
 
 from halfeven.conformance.engine.memory import Strided, strided
+from halfeven.reference.sums import Open
 
 __all__ = [
     "CHANGED",
@@ -21,6 +22,7 @@ __all__ = [
     "arguments_of",
     "breaches",
     "leaves",
+    "numbers",
     "sent",
 ]
 
@@ -54,6 +56,7 @@ class CallShape:
         threads: one, or all that there are.
         mode: how torch records gradients.
         repeats: how often the same call is made.
+        each: whether it stands for many, one for each index of the first dimension of every array.
     """
 
     size: int | None = None
@@ -65,6 +68,7 @@ class CallShape:
     threads: Literal["one", "all"] = "one"
     mode: Mode = "grad"
     repeats: int = 1
+    each: bool = False
 
     def __str__(self) -> str:
         """What is not plain about it, in words.
@@ -87,8 +91,8 @@ class Call:
 
     Attributes:
         formula: a formula's id, such as ``onnx/QuantizeLinear``; or an operation of a profile, ``onnx:quantize``.
-        positional, named: arrays are ``Strided``, NumPy's scalars stay; dtypes are ``Dtype``; else bools, ints, floats,
-            strings, bytes, None, and tuples, lists and mappings of all these.
+        positional, named: arrays are ``Strided`` (the first may be ``Patterns``), NumPy's scalars stay; dtypes are
+            ``Dtype``; else bools, ints, floats, strings, bytes, None, and tuples, lists and mappings of all these.
         shape: how it is made.
         reason: why it is asked, in words.
     """
@@ -112,7 +116,9 @@ class Answer:
         traceback: of what was raised.
         faults: what the call did that no call may: in words, such as ``mutated input: ...``.
         printed: what the backend wrote meanwhile, where that is known.
-        seconds: how long it took.
+        seconds: how long it took; of calls that stand for many, the backend's own time.
+        open: of an answer that a formula gives, what else is right where the order of a sum decides, by the place in
+            the value.
     """
 
     kind: Kind
@@ -123,6 +129,7 @@ class Answer:
     faults: tuple[str, ...] = ()
     printed: str = ""
     seconds: float = 0.0
+    open: Mapping[str, Open] = field(default_factory=dict)
 
 
 def breaches(answer: Answer) -> tuple[str, ...]:
@@ -168,3 +175,15 @@ def leaves(value: Any, path: str = "result") -> Iterator[tuple[str, Any]]:
             yield path, value.view()
         case _:
             yield path, value
+
+
+def numbers(value: Any) -> int:
+    """The numbers in an argument, or in all of a call's."""
+    match value:
+        case Strided() | np.ndarray():
+            return int(np.prod(value.shape))
+        case Mapping():
+            return sum(map(numbers, value.values()))
+        case tuple() | list():
+            return sum(map(numbers, value))
+    return 1

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from halfeven.conformance.backends.offer import Offer
 from halfeven.conformance.configuration import Granularity
 from halfeven.conformance.engine.call import MODES, CallShape
-from halfeven.conformance.engine.function_calls import LARGEST, SUMS, Own, grown_call, own_calls, shaped_call
+from halfeven.conformance.engine.function_calls import LARGEST, Own, grown_call, own_calls, shaped_call
 from halfeven.conformance.engine.operation_calls import Asked, shaped
 from halfeven.conformance.engine.shapes import AXES, Row, block_levels, function_rows, possible
 from halfeven.conformance.engine.tables import Subject
@@ -87,7 +87,7 @@ def drawn_call(
 
     def longer(o: Own, size: int, axis: int) -> Asked:
         plain = shaped_call(formula, reference, o.arguments, CallShape(rank=o.rank))
-        return (grown_call(formula, reference, o.arguments, size, axis) if formula not in SUMS else None) or plain
+        return grown_call(formula, reference, o.arguments, size, axis) or plain
 
     any_ = st.sampled_from(own)
     most = min(LARGEST.get(formula, _MOST), _MOST)

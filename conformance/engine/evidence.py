@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import islice
+from pathlib import Path
 from typing import Any, TypeVar
 
 import numpy as np
@@ -12,17 +13,17 @@ from halfeven.conformance.backends.offer import keywords
 from halfeven.conformance.configuration import DTYPES, Array, Case
 from halfeven.conformance.engine.call import CHANGED, PLAIN, Answer, Call, CallShape, arguments_of, breaches, sent
 from halfeven.conformance.engine.compare import Gap, compare_codes, compare_reals
-from halfeven.conformance.engine.explain import evaluation_of, flat
+from halfeven.conformance.engine.fitting.elements import flat
 from halfeven.conformance.engine.item import Item
-from halfeven.conformance.engine.judge import Difference, differences
+from halfeven.conformance.engine.judge import Difference, Sums, differences
 from halfeven.conformance.engine.memory import POISONS, Strided
-from halfeven.conformance.engine.setting import Setting
+from halfeven.conformance.engine.setting import Setting, evaluation_of
 from halfeven.conformance.engine.tier import TIERS, Volume
 from halfeven.conformance.requirement import Arguments
 from halfeven.conformance.workers import Worker
 from halfeven.reference.systems import PROFILES
 
-__all__ = ["Crash", "Ended", "Evidence", "Fault", "Finding", "Judged"]
+__all__ = ["Crash", "Ended", "Evidence", "Fault", "Finding", "Judged", "value_of"]
 
 _BATCH = 256
 _T = TypeVar("_T")
@@ -86,6 +87,11 @@ class Evidence:
         changed: what calls changed of the process that they ran in.
         findings: the calls that differ; after a search by Hypothesis the last one is the smallest.
         seen: what the backend did where the document is silent.
+        sums: what was judged by a bound, because the order of a sum is open.
+        folder: where a check that takes long keeps what it has; None where it keeps nothing.
+        covered: of such a check, what was asked, in words.
+        spoilt: the first calls whose answers are none that a call may give, or that changed the process.
+        history: all calls, in order.
     """
 
     item: Item
@@ -101,7 +107,12 @@ class Evidence:
     refused: list[str] = field(default_factory=list)
     raised: dict[str, None] = field(default_factory=dict)
     changed: dict[str, None] = field(default_factory=dict)
+    spoilt: list[tuple[Call, Answer]] = field(default_factory=list)
+    history: list[Call] = field(default_factory=list)
     minimal_last: bool = False
+    sums: Sums = field(default_factory=Sums)
+    folder: Path | None = None
+    covered: list[str] = field(default_factory=list)
     _known: dict[str, Any] = field(default_factory=dict, repr=False)
 
     def once(self, name: str, find: Callable[[], _T]) -> _T:
@@ -110,6 +121,11 @@ class Evidence:
             self._known[name] = find()
         found: _T = self._known[name]
         return found
+
+    def admit(self) -> None:
+        """Charge none of the differences: the answers follow another reading that the document admits."""
+        self.findings.clear()
+        self.differing = self.steps = 0
 
     @cached_property
     def setting(self) -> Setting:
@@ -146,10 +162,11 @@ class Evidence:
         """
         found = []
         for some in _batches(cases):
-            for case, answer in zip(some, self._answers([self.call(c) for c in some]), strict=True):
+            calls = [self.call(c) for c in some]
+            for case, call, answer in zip(some, calls, self.answers(calls), strict=True):
                 if answer.kind == "unsupported":
                     self.refused.append(answer.message)
-                found.append(None if answer.kind == "unsupported" else _value(case, answer))
+                found.append(None if answer.kind == "unsupported" else self._value(case, call, answer))
         return found
 
     def call(self, case: Case) -> Call:
@@ -171,7 +188,7 @@ class Evidence:
         taken: set[tuple[str, str]] = set()
         crashes: list[Crash] = []
         for some in _batches(pairs, 64):
-            for (call, expected), actual in zip(some, self._answers([c for c, _ in some]), strict=True):
+            for (call, expected), actual in zip(some, self.answers([c for c, _ in some]), strict=True):
                 if actual.kind == "unsupported":
                     self.refused.append(actual.message)
                 elif actual.kind == "raised" and expected.kind != "raised" and _levels(call):
@@ -210,17 +227,29 @@ class Evidence:
         if found.differing:
             if not own and self._never_written(actual, found, call or self.call(case)):
                 msg = f"stale output: {found.differing} of {actual.size} elements were never written"
+                self.spoilt.append((call or self.call(case), Answer("returned", actual, faults=(msg,))))
                 raise Fault(msg)
             self.differing += found.differing
             self._measure(case, expected, actual, found)
             difference = Difference(found.points, found.differing, found.steps, found.unit, "", "result", found)
             self.findings.append(Finding(asked, difference, own))
 
-    def _answers(self, calls: Sequence[Call]) -> Sequence[Answer]:
+    def answers(self, calls: Sequence[Call]) -> Sequence[Answer]:
+        """What came of the calls; what they changed of the process is kept."""
         found = self.worker.answers(calls)
         self.made += len(calls)
+        self.history += calls
+        told = [(c, a) for c, a in zip(calls, found, strict=True) if any(f.startswith(CHANGED) for f in a.faults)]
+        self.spoilt += told[:1] if not self.changed else []
         self.changed |= dict.fromkeys(f for answer in found for f in answer.faults if f.startswith(CHANGED))
         return found
+
+    def _value(self, case: Case, call: Call, answer: Answer) -> Array:
+        try:
+            return value_of(case, answer)
+        except (Crash, Fault, Ended):
+            self.spoilt.append((call, answer))
+            raise
 
     def _judged_on(self, call: Call, expected: Answer, actual: Answer, crashes: list[Crash]) -> None:
         """Judge, and go on where the call raised: what the others do is to be seen too."""
@@ -232,14 +261,16 @@ class Evidence:
     def _judged(self, call: Call, expected: Answer, actual: Answer) -> None:
         if _of_operation(call):
             case = self._case_of(call)
-            self.compare(case, expected.value, _value(case, actual), call=call)
+            self.compare(case, expected.value, self._value(case, call, actual), call=call)
             return
         if actual.kind == "ended":
+            self.spoilt.append((call, actual))
             raise Ended(actual.message)
         difference = differences(expected, actual)
         asked = Judged(expected, actual, None, call)
         self.compared.append(asked)
         self.points += difference.points
+        self.sums += difference.sums
         if difference.differing:
             self.differing += difference.differing
             # In ulps where a real differs, else in code steps.
@@ -298,7 +329,7 @@ def _differentiable(call: Call) -> bool:
     return any(a.memory.dtype.name.startswith(("float", "bfloat")) for a in arrays)
 
 
-def _value(case: Case, answer: Answer) -> Array:
+def value_of(case: Case, answer: Answer) -> Array:
     """The array that came of a call of an operation.
 
     Raises:

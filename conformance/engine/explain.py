@@ -1,203 +1,344 @@
-"""Which evaluation model a set of answers follows: the search over models near the one that was claimed."""
+"""One explanation for all answers of an operation: the model that gives them, models by regions, or the nearest."""
 
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
-from itertools import combinations, product
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from itertools import combinations
 from typing import Any
 
 import numpy as np
 
-from halfeven.conformance.bits import step
-from halfeven.conformance.configuration import DTYPES, Case
-from halfeven.conformance.engine.compare import compare_codes, compare_reals
-from halfeven.reference import Grid
-from halfeven.reference.blocks import Array, per_element
+from halfeven.conformance.codes import other
+from halfeven.conformance.engine.fitting.elements import Elements, Observed, elements_of
+from halfeven.conformance.engine.fitting.factor import factors
+from halfeven.conformance.engine.fitting.fit import Fit
+from halfeven.conformance.engine.fitting.readings import READINGS, read
+from halfeven.conformance.engine.fitting.sample import Sample
+from halfeven.conformance.engine.fitting.where import Where, facts_of, wheres
+from halfeven.conformance.engine.region import Facts, Region, words_of
+from halfeven.reference.blocks import Array
 from halfeven.reference.model import EvaluationModel
 from halfeven.reference.profile import Profile
-from halfeven.reference.systems import PROFILES, has_own_operations
+from halfeven.reference.systems import PROFILES, has_own_operations, system_of
 
-__all__ = ["Explanation", "Observed", "evaluation_of", "explain", "flat"]
+__all__ = ["Explanation", "Part", "explain"]
 
-_SAMPLE = 128
+_ROUNDS = 12  # of adding to the sample what a model fails
+_BITS = 20.0  # what it takes to believe in a region: that chance puts all that differs into it, one in so many
+_LIKELIEST = 12
+_HALF = 0.5  # of a region's elements, which fail at least where nothing known gives them
 
 
-@dataclass(frozen=True, eq=False)
-class Observed:
-    """What a backend answered to a case; ``where`` (flat indices, if known) the profile gives something else."""
+@dataclass(frozen=True)
+class Part:
+    """What is done in one region.
 
-    case: Case
-    value: Array
-    where: Array | None = None
+    Attributes:
+        where: the regions that hold together, such as the last n mod 8 elements; none if it is everywhere, or the rest.
+        model: the model found there; None if there is none.
+        profile: the name of a profile that computes so, if one does.
+        changes: the choices that make a difference to an answer seen, each as (the claimed profile's, the one found).
+        words: the same in words.
+        share: of the answers in the region, those that the model gives.
+        mask: which elements are in the region, in the order of the groups of dtypes; None without a model.
+        reading: an argument that is read otherwise than given, one of ``READINGS``; empty for none.
+    """
+
+    where: tuple[Region, ...]
+    model: EvaluationModel | None
+    profile: str
+    changes: Mapping[str, tuple[Any, Any]]
+    words: str
+    share: float
+    reading: str = ""
+    mask: Array | None = field(default=None, compare=False, repr=False)
+
+    @property
+    def place(self) -> str:
+        """The region in words; empty if it is everywhere, or the rest."""
+        return words_of(self.where)
+
+    def given(self, groups: Sequence[Elements]) -> Array:
+        """Which of some elements the part gives, wherever they are; none where it has no model."""
+        if self.model is None:
+            return np.zeros(sum(map(len, groups)), bool)
+        return np.concatenate([g.given_by(self.model) for g in read(groups, self.reading)])
 
 
 @dataclass(frozen=True)
 class Explanation:
-    """What reproduces every answer.
+    """What gives the answers.
 
     Attributes:
-        words: the fewest changes to the claimed model, each as what is done where the document does what.
-        profile: the name of the profile that computes so, if one does.
+        parts: what is done, region by region; empty where nothing gives all answers.
+        share: of all answers, those that the parts give.
+        nearest: where nothing gives all, the model that gives the most.
     """
 
-    words: str
-    profile: str = ""
+    parts: tuple[Part, ...]
+    share: float
+    nearest: Part | None = None
+
+    @property
+    def words(self) -> str:
+        """What is done otherwise than claimed, each part with its region; empty where no part says so."""
+        said = [(f"{p.place}: " if p.where else "", p.words) for p in self.parts]
+        return "; ".join(f"{where}{words}" for where, words in said if words)
 
 
-def explain(profile: Profile, answers: Sequence[Observed], failing: Sequence[Observed]) -> Explanation | None:
-    """The nearest model that reproduces all ``answers`` bit for bit, or None. ``failing`` comes first, as a sieve.
+def explain(profile: Profile, answers: Sequence[Observed], *, seconds: float = 10.0) -> Explanation | None:
+    """What gives all answers of a backend for one operation, whatever the calls were.
 
-    A named model is tried first, then one field changed, arguments misread, and two fields changed.
+    A part of a share of 1.0 gives every answer of its region: each was checked. Profiles that are known by name come
+    first, those of the same system before all; then the fewest changes of the one claimed.
+
+    Args:
+        profile: what is claimed; its model comes first where several give the answers, and the words are against it.
+        answers: of one operation and dtype.
+        seconds: of a core, to look for regions; a model for all answers is looked for however long it takes.
+
+    Returns:
+        None where there is nothing to explain: no answer holds numbers of the dtype that it should.
     """
-    if any(a.value.dtype.kind not in "iuf" and a.value.dtype not in DTYPES.values() for a in answers):
+    groups = elements_of(profile, answers)
+    if not groups:
         return None
-    wrong = [_differing(profile, a) for a in failing]
-    samples = [_head(a) for a in wrong[:3]]
+    search = _Search(profile, groups, facts_of(groups, answers), time.process_time() + seconds)
+    everywhere = np.ones(search.size, bool)
+    claimed = search.given(profile.model)
+    if claimed.all():
+        return Explanation((search.part((), everywhere, profile.model),), 1.0)
+    if np.isnan(search.x[~claimed]).all():
+        return _of_nan(search, claimed)
+    if (found := search.whole(everywhere)) is not None:
+        return Explanation((found,), 1.0)
+    return _by_reading(search) or _by_factor(search) or _by_region(search) or _nearest(search)
 
-    def fits(model: EvaluationModel, taken: Callable[[Case], Case] = lambda case: case) -> bool:
-        return all(_reproduces(profile, model, replace(a, case=taken(a.case))) for a in [*samples, *answers])
 
-    claimed = profile.model
-    if fits(claimed):  # no value differs, but the sign of a zero, or one call from another
+class _Search:
+    """All elements, a sample of them that tells much, and what is known of models."""
+
+    def __init__(self, profile: Profile, groups: list[Elements], facts: Facts, until: float) -> None:
+        self.profile, self.groups, self.facts, self.until = profile, groups, facts, until
+        self.size = sum(map(len, groups))
+        self.x = np.concatenate([g.x.astype(np.float64) for g in groups])
+        self._given: dict[EvaluationModel, Array] = {}
+        self.sample = Sample(groups, ~self.given(profile.model), profile.model)
+        self._fits: dict[str, Fit] = {}
+
+    def given(self, model: EvaluationModel) -> Array:
+        """Which elements the model gives."""
+        if model not in self._given:
+            self._given[model] = np.concatenate([g.given_by(model) for g in self.groups])
+        return self._given[model]
+
+    def fit(self, sign: str = "") -> Fit:
+        """The search in the sample as it is; with the zero point as the profile has it, unless a sign is given."""
+        if sign not in self._fits:
+            base = replace(self.profile.model, sign=sign) if sign else self.profile.model
+            self._fits[sign] = Fit(base, self.sample.elements())
+        return self._fits[sign]
+
+    def look(self, *wheres_: Array) -> None:
+        """Take more elements into the sample."""
+        for where in wheres_:
+            self.sample = self.sample.more(where, where.size)
+        self._fits.clear()
+
+    def whole(self, mask: Array) -> Part | None:
+        """The one model that gives all of a region."""
+        own = self.profile.model
+        known = [m for m in (own, *(m for _, m in _named(self.profile))) if self._gives(m, mask)]
+        if known:
+            return self.part((), mask, known[0])
+        other = {"q-z": "q+o", "q+o": "q-z"}.get(own.sign, "")
+        for sign in ("", other) if other and mask.all() else ("",):
+            if (model := self._fitted(mask, sign)) is not None:
+                return self.part((), mask, model)
         return None
-    name, named = next(((n, m) for n, m in _named(profile) if fits(m)), ("", None))
-    on_nan = np.concatenate([np.isnan(a.case.x.astype(np.float64)) for a in wrong])
-    only_nan = bool(on_nan.size and on_nan.all())
-    if named is not None:
-        # Of a release's choices only those are named that make the difference; where NaN alone differs, its code.
-        tried = [replace(claimed, nan=named.nan)] if only_nan else []
-        return Explanation(claimed.against(next(m for m in [*tried, *_between(claimed, named)] if fits(m))), name)
-    everything = set(claimed.choices())
-    searched = {"nan"} if only_nan else everything if on_nan.any() else everything - {"nan"}
-    words = next(_without_a_name(claimed, searched, fits), None)
-    return None if words is None else Explanation(words)
+
+    def _fitted(self, mask: Array, sign: str) -> EvaluationModel | None:
+        """The nearest model that gives a region: one of the sample, if need be of a sample with all that it fails."""
+        base = replace(self.profile.model, sign=sign) if sign else self.profile.model
+        fit, sample = self.fit(sign), self.sample
+        for _ in range(_ROUNDS):
+            known = mask[sample.where]
+            found = fit.found(known)
+            if found is None:
+                return None
+            model = found.nearest(base)[1]
+            if self._gives(model, mask):
+                return model
+            if not mask.all() and time.process_time() > self.until:
+                return None
+            sample = sample.more(np.flatnonzero(mask & ~self.given(model)))
+            fit = Fit(base, sample.elements(), fit.left(known))
+        return None
+
+    @cached_property
+    def most(self) -> EvaluationModel:
+        """The model that gives the most answers, of those that give the most of the sample."""
+        everywhere = np.ones(len(self.fit()), bool)
+        named = (m for _, m in _named(self.profile))
+        tried = [self.profile.model, *named, *self.fit().likeliest(everywhere, _LIKELIEST)]
+        return max(dict.fromkeys(tried), key=lambda m: float(self.given(m).mean()))
+
+    def part(self, where: tuple[Region, ...], mask: Array, model: EvaluationModel) -> Part:
+        """The model with those choices alone that make a difference in a region, and who computes so."""
+        claimed = self.profile.model
+        kept = next(m for m in _between(claimed, model) if self._gives(m, mask) or m == model)
+        share = float(self.given(kept)[mask].mean())
+        return Part(where, kept, self.name(kept, mask), claimed.changes(kept), claimed.against(kept), share, mask=mask)
+
+    def name(self, model: EvaluationModel, mask: Array) -> str:
+        """The profile that gives what the model gives, of several the one most like it; empty if none does."""
+        if model == self.profile.model:
+            return self.profile.name
+        if not self._gives(model, mask):
+            return next((name for name, known in _named(self.profile) if known == model), "")
+        found = [(name, known) for name, known in _named(self.profile) if self._gives(known, mask)]
+        own = system_of(self.profile.name)
+        alike = [(system_of(name) != own, len(model.changes(known)), name) for name, known in found]
+        return min(alike)[-1] if alike else ""
+
+    def _gives(self, model: EvaluationModel, mask: Array) -> bool:
+        if model not in self._given:  # the sample tells most models
+            known = mask[self.sample.where]
+            given = np.concatenate([g.given_by(model) for g in self.sample.elements()])
+            if not given[known].all():
+                return False
+        return bool(self.given(model)[mask].all())
 
 
-def _without_a_name(claimed: EvaluationModel, searched: set[str], fits: Callable[..., bool]) -> Iterator[str]:
-    """What reproduces the answers and is no profile's model, in words, the likeliest first."""
-    yield from (claimed.against(model) for model in _away(1, claimed, searched) if fits(model))
-    if searched == {"nan"}:  # anything else reproduces it by accident: no arithmetic was seen
-        return
-    # After one field: where few points differ, a scale one ulp off reproduces much that is done otherwise.
-    yield from (words for words, taken in _MISREAD.items() if fits(claimed, taken))
-    yield from (claimed.against(model) for model in _away(2, claimed, searched) if fits(model))
+def _of_nan(search: _Search, claimed: Array) -> Explanation:
+    """Where NaN alone differs nothing else is said of it: no arithmetic was seen."""
+    everywhere, own = np.ones(search.size, bool), search.profile.model
+    for value in own.choices()["nan"]:
+        model = replace(own, nan=str(value))
+        if search.given(model).all():
+            return Explanation((search.part((), everywhere, model),), 1.0)
+    rest = ~np.isnan(search.x)
+    lost = Part((Region("nan"),), None, "", {}, "gives what no known model gives", float(claimed[~rest].mean()))
+    parts = (search.part((), rest, own), lost) if rest.any() else (lost,)
+    return Explanation(parts, float(claimed.mean()))
 
 
-def _narrow(case: Case) -> Case:
-    grid = case.configuration.grid
-    return replace(case, configuration=replace(case.configuration, grid=Grid(grid.qmin + 1, grid.qmax)))
+def _by_reading(search: _Search) -> Explanation | None:
+    """One model for all answers, where an argument is read otherwise than it is given."""
+    tried = (search.profile.model, search.most)
+    for reading in READINGS:
+        groups = read(search.groups, reading)
+        known = [(m, np.concatenate([g.given_by(m) for g in groups])) for m in tried]
+        if not any(given.sum() > search.given(m).sum() for m, given in known):
+            continue
+        as_read = _Search(search.profile, groups, search.facts, search.until)
+        part = as_read.whole(np.ones(search.size, bool))
+        if part is not None:
+            words = "; ".join(filter(None, (other()["reading"][reading][1], part.words)))
+            return Explanation((replace(part, profile="", reading=reading, words=words),), 1.0)
+    return None
 
 
-def _scale_off(ulps: int) -> Callable[[Case], Case]:
-    return lambda case: replace(case, scale=step(np.asarray(case.scale), np.asarray(ulps)))
+def _by_factor(search: _Search) -> Explanation | None:
+    """A product by another factor than 1/s: there is no model of it, since each scale has its own."""
+    found = factors(search.profile.model, search.groups)
+    if found is None:
+        return None
+    model, ulps = found
+    claimed = search.profile.model
+    own = "1/s" if claimed.division == "reciprocal" else claimed.division
+    rest = replace(claimed, division="reciprocal").against(model)
+    words = f"multiplies by a factor that is not 1/s, of some scales {ulps:,} ulp from it or more"
+    changes = {**claimed.changes(model), "division": (own, "another factor")}
+    return Explanation((Part((), None, "", changes, "; ".join(filter(None, (words, rest))), 1.0),), 1.0)
 
 
-# The claimed model, on arguments that were read otherwise than they were given.
-_MISREAD: dict[str, Callable[[Case], Case]] = {
-    "uses the narrow grid, from qmin + 1, where the full one was given": _narrow,
-    "computes with the scale one ulp above the one given": _scale_off(1),
-    "computes with the scale one ulp below the one given": _scale_off(-1),
-}
+def _by_region(search: _Search) -> Explanation | None:
+    """Two models, each in its region; or one that is right outside of a region."""
+    best = search.most
+    failing = ~search.given(best)
+    sample = search.sample
+    search.look(sample.spread(failing, 300), sample.spread(~failing, 100), sample.tails())
+    # Most are right outside of a region that holds all that fails.
+    every = sorted(wheres(search.facts, failing), key=lambda w: bool((failing & ~w.mask).any()))
+    possible = search.fit().possible()
+    for place in every:
+        if time.process_time() > search.until:
+            break
+        sampled = place.mask[search.sample.where]
+        if not (possible(sampled) and possible(~sampled)):
+            continue
+        inside, outside = search.whole(place.mask), search.whole(~place.mask)
+        if inside is None or outside is None or inside.model is None or outside.model is None:
+            continue
+        one, other_ = search.given(inside.model), search.given(outside.model)
+        told = one & ~other_ & place.mask
+        if told.sum() * np.log2(search.size / place.mask.sum()) >= _BITS:
+            region = place.region.within(search.facts, told, other_ & ~one & ~place.mask)
+            return Explanation((outside, replace(inside, where=(region,))), 1.0)
+    return _without_model(search, every, best, failing)
 
 
-def _between(claimed: EvaluationModel, named: EvaluationModel) -> Iterator[EvaluationModel]:
-    """The claimed model with some of the named one's choices, the fewest first; ``named`` itself comes last."""
-    changed = claimed.changes(named)
-    for away in range(1, len(changed) + 1):
-        for names in combinations(changed, away):
-            yield replace(claimed, **{n: getattr(named, n) for n in names})
+def _without_model(
+    search: _Search, every: Sequence[Where], best: EvaluationModel, failing: Array
+) -> Explanation | None:
+    """A model that is right everywhere but in a region in which none is: the tightest of those that hold all it fails.
+
+    In a region of calls each has to fail, in one of elements most.
+    """
+    holding = [w for w in every if not (failing & ~w.mask).any() and _is_lost(search, w, failing)]
+    if not holding:
+        return None
+    place = min(holding, key=lambda w: int(w.mask.sum()))
+    rest = search.part((), ~place.mask, best)
+    share = float((~failing)[place.mask].mean())
+    region = place.region.within(search.facts, failing, ~failing & ~place.mask)
+    lost = Part((region,), None, "", {}, "does what no known model does", share)
+    return Explanation((rest, lost), float((~failing).mean()))
+
+
+def _is_lost(search: _Search, place: Where, failing: Array) -> bool:
+    """Whether what fails is in a region because of that: no chance puts it there, and little of the region agrees."""
+    mask, call = place.mask, search.facts.call
+    if place.region.is_of_calls:
+        return bool(np.isin(call[mask], call[failing]).all())
+    return bool(failing[mask].mean() >= _HALF and failing.sum() * np.log2(search.size / mask.sum()) >= _BITS)
+
+
+def _nearest(search: _Search) -> Explanation:
+    """The model that gives the most answers, with those choices alone without which it gives fewer."""
+    everywhere = np.ones(search.size, bool)
+    best = search.most
+    if search.given(best).all():
+        return Explanation((search.part((), everywhere, best),), 1.0)
+    claimed, given = search.profile.model, search.given(best)
+    for name in claimed.changes(best):
+        fewer = replace(best, **{name: getattr(claimed, name)})
+        if search.given(fewer).sum() >= given.sum():
+            best, given = fewer, search.given(fewer)
+    name = search.name(best, everywhere)
+    share = float(given.mean())
+    return Explanation((), 0.0, Part((), best, name, claimed.changes(best), claimed.against(best), share))
 
 
 def _named(profile: Profile) -> Iterator[tuple[str, EvaluationModel]]:
     """The models of the other profiles, the same system's first, with the parameters as this one hands them over."""
-    system = _system(profile.name)
-    for other in sorted(PROFILES.values(), key=lambda p: (_system(p.name) != system, "@" not in p.name, p.name)):
+    system = system_of(profile.name)
+    for known in sorted(PROFILES.values(), key=lambda p: (system_of(p.name) != system, "@" not in p.name, p.name)):
         if (
-            has_own_operations(other.name)
-            and other.name != profile.name
-            and other.parameters[0] == profile.parameters[0]
+            has_own_operations(known.name)
+            and known.name != profile.name
+            and known.parameters[0] == profile.parameters[0]
         ):
-            model = replace(other.model, sign=profile.model.sign)
+            model = replace(known.model, sign=profile.model.sign)
             if model != profile.model:
-                yield other.name, model
+                yield known.name, model
 
 
-def _system(profile: str) -> str:
-    return profile.split("@", maxsplit=1)[0]
-
-
-def _away(number: int, claimed: EvaluationModel, searched: set[str]) -> Iterator[EvaluationModel]:
-    """The models that differ from the claimed one in ``number`` of the fields searched."""
-    alternatives = {
-        name: [v for v in words if v != getattr(claimed, name)]
-        for name, words in claimed.choices().items()
-        if name in searched
-    }
-    for names in combinations(alternatives, number):
-        for values in product(*(alternatives[n] for n in names)):
-            changed: dict[str, Any] = dict(zip(names, values, strict=True))
-            yield replace(claimed, **changed)
-
-
-def _reproduces(profile: Profile, model: EvaluationModel, answer: Observed) -> bool:
-    c, case = answer.case.configuration, answer.case
-    found = replace(profile, model=model)
-    try:
-        if c.operation == "dequantize":
-            # Dequantizing has one dtype, the result's; where the found model computes in another, it rounds at the end.
-            other = model.compute if model.compute != profile.model.compute else c.dtype
-            t = DTYPES.get(other, DTYPES[c.dtype])
-            reals = found.dequantize(case.x, case.scale, case.zero, c.grid, t, c.block_size).astype(DTYPES[c.dtype])
-        elif c.operation == "quantize":
-            codes = evaluation_of(found, case)
-            return not compare_codes(np.broadcast_to(codes, answer.value.shape), answer.value).differing
-        else:
-            reals = evaluation_of(found, case)
-    except (ValueError, TypeError):  # a model that is not defined for these dtypes
-        return False
-    return reals.dtype == answer.value.dtype and not compare_reals(reals, answer.value).differing
-
-
-def _differing(profile: Profile, answer: Observed) -> Observed:
-    """The points of the answer that the profile does not give, as a vector, each with its own parameters."""
-    case, c, wrong = answer.case, answer.case.configuration, answer.where
-    if wrong is None:
-        own = np.broadcast_to(evaluation_of(profile, case), answer.value.shape)
-        wrong = (compare_codes if c.operation == "quantize" else compare_reals)(own, answer.value).where
-    shape = case.x.shape or (1,)
-    at = np.unravel_index(wrong, shape)
-    scale, zero = (per_element(p, case.x.shape, c.block_size) for p in (case.scale, case.zero))
-    x, s, z, value = (np.broadcast_to(a, shape)[at] for a in (case.x, scale, zero, answer.value))
-    return Observed(Case(replace(c, shape=(len(wrong),), block_size=None), x, s, z), value)
-
-
-def _head(answer: Observed) -> Observed:
-    """The first ``_SAMPLE`` points of a vector."""
-    return _points(answer.case, answer.value, np.arange(min(_SAMPLE, answer.value.size)))
-
-
-def _points(case: Case, value: Array, at: Array) -> Observed:
-    shape = (len(at),)
-    return Observed(
-        Case(replace(case.configuration, shape=shape), case.x[at], case.scale[at], case.zero[at]), value[at]
-    )
-
-
-def evaluation_of(profile: Profile, case: Case) -> Array:
-    """The profile's own answer to a case."""
-    c = case.configuration
-    match c.operation:
-        case "quantize":
-            return profile.quantize(case.x, case.scale, case.zero, c.grid, c.block_size)
-        case "dequantize":
-            return profile.dequantize(case.x, case.scale, case.zero, c.grid, DTYPES[c.dtype], c.block_size)
-        case "fake_quantize":
-            return profile.fake_quantize(case.x, case.scale, case.zero, c.grid, c.block_size)
-
-
-def flat(case: Case) -> Case:
-    """The case as a vector in which every element has its own parameters."""
-    c, shape = case.configuration, case.x.shape
-    scale, zero = (
-        np.array(np.broadcast_to(per_element(p, shape, c.block_size), shape)).ravel() for p in (case.scale, case.zero)
-    )
-    return Case(replace(c, shape=(case.x.size,), block_size=None), np.array(case.x).ravel(), scale, zero)
+def _between(claimed: EvaluationModel, found: EvaluationModel) -> Iterator[EvaluationModel]:
+    """The claimed model with some of the choices found, the fewest first; the one found comes last."""
+    changed = claimed.changes(found)
+    for away in range(len(changed) + 1):
+        for names in combinations(changed, away):
+            yield replace(claimed, **{n: getattr(found, n) for n in names})

@@ -5,6 +5,7 @@ from typing import Any
 import numpy as np
 
 from halfeven.reference import Grid
+from halfeven.reference.choices import Converting, Decoding
 from halfeven.reference.model import EvaluationModel, compute_dtype
 from halfeven.reference.profile import Operation, Profile
 
@@ -20,6 +21,13 @@ _AWAY = {
     "half-up": f"np.where(v > 0, {_REST} >= 0.5, f > 0.5)",
     "half-down": f"np.where(v < 0, {_REST} >= 0.5, f > 0.5)",
 }
+_SMALLER = {**Converting.choices(), **Decoding.choices()}
+#: The values of each choice that can be said.
+_DOCUMENTED = {name: _SMALLER.get(name, [next(iter(words))]) for name, words in EvaluationModel.choices().items()} | {
+    "clamp": ["after", "before-rounding", "before-zero-point"],
+    "compute": EvaluationModel.choices()["compute"],
+    "product": [*Decoding.choices()["product"], "float64"],
+}
 _NAN = {"zero": "0", "zero-point": "np.clip({}, qmin, qmax)", "qmin": "qmin", "qmax": "qmax"}
 
 
@@ -27,7 +35,8 @@ def expression(profile: Profile, operation: Operation, grid: Grid, x: DType, sca
     """Python over NumPy's ``np``, arrays ``x`` (or ``q``) and the profile's parameters, and ints ``qmin`` and ``qmax``.
 
     It says what the profile's model says, but for a parameter at or below ``smallest``; a fused multiplication and
-    addition is rounded by way of float64, which shows in rare double ties.
+    addition is rounded by way of float64, which shows in rare double ties. Documents have the choices of the smaller
+    behaviours, and of ``clamp``, ``compute`` and ``product``; others are not put in words of NumPy.
 
     Args:
         profile: whose model and names of parameters it is made of.
@@ -36,12 +45,18 @@ def expression(profile: Profile, operation: Operation, grid: Grid, x: DType, sca
         x: the dtype of the reals, in or out.
         scale: the dtype of the first parameter.
 
+    Raises:
+        ValueError: the model makes a choice that no document has.
+
     Example:
         >>> from halfeven.reference import PROFILES
         >>> float32 = np.dtype(np.float32)
         >>> expression(PROFILES["torchao@0.18"], "quantize", Grid(-8, 7), float32, float32)
         'np.clip(np.rint(x * (1 / scale)) + np.float32(zero_point), qmin, qmax)'
     """
+    if strange := [n for n, value in _DOCUMENTED.items() if getattr(profile.model, n) not in value]:
+        msg = f"{strange[0]}={getattr(profile.model, strange[0])!r} is not accepted: no document has it"
+        raise ValueError(msg)
     model, t = profile.model, compute_dtype(profile.model, x, scale, grid)
     first, zero = profile.parameters[0], "" if model.sign == "none" else profile.parameters[1]
     if operation == "dequantize":
@@ -137,14 +152,18 @@ def _integer(r: str, to: str) -> str:
 def _reals(model: EvaluationModel, q: str, held: DType | None, s: str, scale: DType, zero: str, out: DType) -> str:
     """The reals, of dtype ``out``, of codes that are held in a dtype; None is that of ``q``, not known here."""
     back, wide = "+" if model.sign == "q+o" else "-", np.promote_types(scale, out)
+    once = model.product == "float64"
     if not zero or model.subtract == "float":
         d = q if held == out else _cast(q, out)
         d = f"({d} {back} {_cast(zero, out)})" if zero else d
     elif model.subtract == "exact":
-        d = _cast(f"np.float64({q}) {back} {zero}", wide if model.product == "promoted" else out)
+        d = f"np.float64({q}) {back} {zero}"
+        d = f"({d})" if once else _cast(d, wide if model.product == "promoted" else out)
     else:
         d = _cast(f"({_integer(q, 'int32')} {back} np.int64({zero})).astype(np.int32)", out)
     by = "/" if model.division == "multiply-by-q-per-real" else "*"
+    if once:
+        return _cast(f"{d} {by} np.float64({s})", out)
     if model.product == "promoted" and wide != out:
         return _cast(f"{d} {by} {s}", out)
     return f"{d} {by} {s if scale == out else _cast(s, out)}"

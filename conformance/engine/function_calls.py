@@ -12,7 +12,8 @@ from typing import Any, Literal
 
 import numpy as np
 
-from halfeven.conformance.engine.call import Answer, Call, CallShape
+from halfeven.conformance.engine.call import Call, CallShape
+from halfeven.conformance.engine.judge import answer_of
 from halfeven.conformance.engine.memory import Array, Strided
 from halfeven.conformance.engine.operation_calls import Asked, in_one_storage
 from halfeven.conformance.engine.shapes import function_rows, laid_out, possible
@@ -22,10 +23,9 @@ from halfeven.reference.catalogue import FORMULAS
 
 __all__ = [
     "LARGEST",
+    "ORDINARY",
     "SIZES",
-    "SUMS",
     "Own",
-    "answer",
     "function_calls",
     "grown",
     "grown_call",
@@ -45,32 +45,22 @@ LARGEST: Mapping[str, int] = {
     "pytorch-quantization/descriptor_round_trip": 5003,
     "pytorch-quantization/descriptor_yaml_round_trip": 1103,
 }
-#: Formulas that sum reals: in which order no document says, and longer sums are not exact.
-SUMS = frozenset(
-    {
-        "aimet/dequantize_gradient",
-        "aimet/float_gradient",
-        "aimet/quantize_dequantize_gradient",
-        "aimet/quantize_gradient",
-        "aimet/range_gradient",
-        "aimet/sqnr_encodings",
-        "brevitas/IntQuant.backward",
-        "pytorch-quantization/clip_backward",
-        "pytorch-quantization/entropy_amax",
-        "pytorch-quantization/fake_affine_tensor_quant_backward",
-        "pytorch-quantization/mse_amax",
-        "torch/_fake_quantize_learnable_per_channel_affine.backward",
-        "torch/_fake_quantize_learnable_per_tensor_affine.backward",
-        "torchao/choose_qparams_and_quantize_affine_hqq",
-        "torchao/choose_qparams_and_quantize_scale_only_hqq",
-        "torchao/fake_quantize_affine_gradients",
-    }
-)
+#: Numbers as they occur, where no value is chosen: of one sign sums are largest next to their bound.
+ORDINARY: Mapping[str, Callable[[np.random.Generator, int], Array]] = {
+    "normal": lambda draw, n: draw.normal(size=n),
+    "uniform, of one sign": lambda draw, n: draw.uniform(size=n),
+    "activations": lambda draw, n: np.maximum(draw.normal(size=n), 0) * draw.lognormal(size=n),
+}
+#: Which arguments those are put for; ``True`` where it is a gradient from above, whose size is about 1.
+_DATA = {name: "grad" in name for name in ("x", "tensor", "input", "inputs", "grad", "gradient", "grad_outputs")}
+_PARAMETERS = 160  # that have a sum each: an exact one is made of each
+_FEW = 8  # of them where sums have a bound each
 # Formulas that are gradients: whoever answers hands the arguments to autograd, which then has no others to look at.
 _GRADIENTS = ("backward", "gradient", "gradients")
 _MOST = 1 << 21  # elements of a call
 _PER_ROW = 2  # calls in each call shape
 _STANDARD = 6  # times as many in the standard tier
+_TRIED = 16  # own calls, to find one that the formula answers where it is longer
 _LEAST = 2  # elements, for a layout to be one
 
 
@@ -81,12 +71,10 @@ class Own:
     Attributes:
         arguments: by keyword.
         rank: of the largest array.
-        kind: what it has in common with other calls: the arguments that are no arrays, the arrays' dtypes and ranks.
     """
 
     arguments: Arguments
     rank: int
-    kind: str
 
 
 def function_calls(
@@ -113,8 +101,9 @@ def function_calls(
         return
     times = _STANDARD if tier == "standard" else 1
     yield from _in_shapes(formula, reference, own, times, seed, negative=negative)
-    if formula not in SUMS:
-        yield from _longer(formula, reference, own, times)
+    yield from _longer(formula, reference, own, times)
+    if formula.endswith(_GRADIENTS):
+        yield from _ordinary(formula, reference, own, times, seed)
 
 
 def own_calls(sets: Sequence[CallSet], function: Callable[..., Any], seed: int = 0) -> list[Own]:
@@ -122,9 +111,9 @@ def own_calls(sets: Sequence[CallSet], function: Callable[..., Any], seed: int =
     kinds: dict[str, list[Own]] = {}
     for arguments in (a for s in sets for a in s.build()):
         arrays = [a for a in _arrays(arguments) if a.size]
-        if arrays and answer(function, arguments).kind == "returned":
+        if arrays and answer_of(function, arguments).kind == "returned":
             largest = max(arrays, key=lambda a: a.size)
-            kinds.setdefault(_kind(arguments), []).append(Own(arguments, largest.ndim, _kind(arguments)))
+            kinds.setdefault(_kind(arguments), []).append(Own(arguments, largest.ndim))
     draw = np.random.default_rng(seed)
     for found in kinds.values():  # the largest have the most values in them
         draw.shuffle(found)
@@ -135,16 +124,6 @@ def own_calls(sets: Sequence[CallSet], function: Callable[..., Any], seed: int =
         for found in kinds.values()
         if turn < len(found)
     ]
-
-
-def answer(function: Callable[..., Any], arguments: Arguments) -> Answer:
-    """The formula's answer to arguments, which it gets copies of."""
-    try:
-        with np.errstate(all="ignore"):
-            return Answer("returned", _plain(function(**{k: _copied(v) for k, v in arguments.items()})))
-    except Exception as error:  # noqa: BLE001 - to refuse arguments is an answer
-        types = tuple(t.__name__ for t in type(error).__mro__ if issubclass(t, Exception))
-        return Answer("raised", error=types, message=str(error))
 
 
 def _in_shapes(
@@ -184,24 +163,64 @@ def _longer(formula: str, reference: Callable[..., Any], own: Sequence[Own], tim
     yield from islice((m for m in islice(matrices, 4 * _MATRICES * times) if m), _MATRICES * times)
 
 
+def _ordinary(
+    formula: str, reference: Callable[..., Any], own: Sequence[Own], times: int, seed: int
+) -> Iterator[Asked]:
+    """Gradients of ordinary numbers, of each kind of them and in each size; sums, where elements share a parameter."""
+    taken = [o for o in own if _drawn_for(o.arguments, "normal", np.random.default_rng(seed))]
+    taken = [o for o in taken if 0 < _summed(reference, o.arguments) <= _FEW] or taken
+    draw = np.random.default_rng(seed)
+    for turn, (size, kind) in enumerate(product([*SIZES] * times, ORDINARY)):
+        candidates = islice((taken[(turn + i) % len(taken)] for i in range(len(taken))), _TRIED)
+        ways = (longer for o in candidates for longer in islice(grown(o.arguments, size), 1))
+        drawn = (given for longer in ways if (given := _drawn_for(longer, kind, draw)))
+        if found := _answered(formula, reference, drawn, size, f"{kind} numbers, as they occur"):
+            yield found
+
+
+def _drawn_for(arguments: Mapping[str, Any], kind: str, draw: np.random.Generator) -> dict[str, Any]:
+    """The call with numbers of a kind for its data, half of them as large as its own are; empty where it has none."""
+    largest = max((a.size for a in _arrays(arguments)), default=0)
+    drawn = {}
+    for name, value in arguments.items():
+        if name in _DATA and isinstance(value, np.ndarray) and value.size == largest:
+            size = np.abs(value.astype(np.float64))
+            usual = size[(size > 0) & np.isfinite(size)]
+            typical = 1.0 if _DATA[name] or not usual.size else float(np.median(usual))
+            drawn[name] = (ORDINARY[kind](draw, value.size) * typical).astype(value.dtype).reshape(value.shape)
+    return {**arguments, **drawn} if drawn else {}
+
+
 def _matrix(formula: str, reference: Callable[..., Any], arguments: Arguments) -> Asked | None:
     """The call with arrays that are longer along both of their ends."""
-    for longer in grown(arguments, _MATRIX[1]):
-        for wide in grown(longer, _MATRIX[0], 0):
-            if (found := answer(reference, wide)).kind == "returned":
-                laid = {name: _laid_out(value, CallShape(), "contiguous") for name, value in wide.items()}
-                shape = CallShape(size=prod(_MATRIX))
-                return Asked(Call(formula, (), laid, shape, "arrays longer along both ends"), found)
-    return None
+    both = (wide for longer in grown(arguments, _MATRIX[1]) for wide in grown(longer, _MATRIX[0], 0))
+    return _answered(formula, reference, both, prod(_MATRIX), "arrays longer along both ends")
 
 
 def grown_call(formula: str, reference: Callable[..., Any], arguments: Arguments, size: int, axis: int) -> Asked | None:
     """The call with longer arrays for which the formula has an answer, if there is one."""
-    for longer in grown(arguments, size, axis):
-        if (found := answer(reference, longer)).kind == "returned":
-            laid = {name: _laid_out(value, CallShape(), "contiguous") for name, value in longer.items()}
-            return Asked(Call(formula, (), laid, CallShape(size=size), "longer arrays of the same values"), found)
+    return _answered(formula, reference, grown(arguments, size, axis), size, "longer arrays of the same values")
+
+
+def _answered(
+    formula: str, reference: Callable[..., Any], ways: Iterator[dict[str, Any]], size: int, reason: str
+) -> Asked | None:
+    """The first of these arguments to which the formula has an answer, laid out plainly."""
+    for given in ways:
+        if _summed(reference, given) > _PARAMETERS:
+            continue
+        if (found := answer_of(reference, given)).kind == "returned":
+            laid = {name: _laid_out(value, CallShape(), "contiguous") for name, value in given.items()}
+            return Asked(Call(formula, (), laid, CallShape(size=size), reason), found)
     return None
+
+
+def _summed(reference: Callable[..., Any], given: Mapping[str, Any]) -> int:
+    """How many parameters may have a sum: those of the arrays that are smaller than the largest."""
+    if getattr(reference, "open", None) is None:
+        return 0
+    sizes = [a.size for a in _arrays(given)]
+    return max((n for n in sizes if n < max(sizes)), default=0)
 
 
 def grown(arguments: Arguments, size: int, axis: int = -1) -> Iterator[dict[str, Any]]:
@@ -251,10 +270,10 @@ def shaped_call(formula: str, reference: Callable[..., Any], arguments: Argument
     """One of the own calls in a shape; where its arrays have no such layout, in one that they have."""
     first = next(name for name, value in arguments.items() if any(a.size for a in _arrays(value)))
     layout = shape.layout if all(_has(a, shape.layout) for a in _arrays(arguments[first])) else "stepped"
-    values, expected = arguments, answer(reference, arguments)
+    values, expected = arguments, answer_of(reference, arguments)
     if layout.startswith("expanded"):
         still = {**arguments, first: _still(arguments[first], 0 if layout.endswith("front") else -1)}
-        found = answer(reference, still)
+        found = answer_of(reference, still)
         if found.kind == "returned":
             values, expected = still, found
         else:
@@ -309,6 +328,7 @@ def _arrays(value: Any) -> list[Array]:
 
 
 def _kind(value: Any) -> str:
+    """What calls have in common: the arguments that are no arrays, the arrays' dtypes and ranks."""
     match value:
         case np.ndarray():
             return f"{value.dtype}{value.ndim}"
@@ -317,23 +337,3 @@ def _kind(value: Any) -> str:
         case tuple() | list() if _arrays(value):
             return f"[{', '.join(map(_kind, value))}]"
     return repr(value)
-
-
-def _plain(value: Any) -> Any:
-    match value:
-        case Mapping():
-            return {k: _plain(v) for k, v in value.items()}
-        case tuple() | list():
-            return (tuple if isinstance(value, tuple) else list)(map(_plain, value))
-        case np.ndarray():
-            return np.array(value, order="C")
-    return value
-
-
-def _copied(value: Any) -> Any:
-    match value:
-        case np.ndarray():
-            return np.array(value)
-        case tuple() | list():
-            return type(value)(map(_copied, value))
-    return value

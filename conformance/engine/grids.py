@@ -25,6 +25,9 @@ _GRIDS: dict[Tier, tuple[Grid, ...]] = {
 }
 
 
+_GRIDS["exhaustive"] = _GRIDS["quick"]
+
+
 def grids(offer: Offer, tier: Tier) -> list[Grid]:
     """The grids that the backend takes, all of them; else the tier's; those that the profile allows."""
     profile = PROFILES[offer.profile]

@@ -1,7 +1,11 @@
-"""The judge: an answer against the one expected, bit for bit. A pure function of both; it asks nothing."""
+"""The judge: an answer against the one expected, bit for bit, or within the bound of a sum whose order is open.
 
+A pure function of both; it asks nothing.
+"""
+
+import inspect
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -10,8 +14,33 @@ from halfeven.conformance.backends.protocol import Unsupported
 from halfeven.conformance.engine.call import Answer, Call, arguments_of, breaches, leaves
 from halfeven.conformance.engine.compare import Gap, compare_codes, compare_reals
 from halfeven.reference.blocks import Array
+from halfeven.reference.sums import Bound, Open
 
-__all__ = ["Difference", "answer_of", "differences", "reference_answer"]
+__all__ = ["Difference", "Sums", "answer_of", "differences", "reference_answer"]
+
+
+_FEW = 4  # ranges that a sum may lie in
+
+
+@dataclass(frozen=True)
+class Sums:
+    """The values that were judged by a proved bound, because no document states the order of their sums.
+
+    Attributes:
+        bounded: how many there are; of ``unproved`` more the bound excludes nothing, and they were not judged.
+        share: the largest part of a bound that a value needed, of those within, and of how many terms that one is.
+        terms: the most terms of a sum.
+    """
+
+    bounded: int = 0
+    unproved: int = 0
+    share: tuple[float, int] = (0.0, 0)
+    terms: int = 0
+
+    def __add__(self, other: "Sums") -> "Sums":
+        """Both together."""
+        counts = (self.bounded + other.bounded, self.unproved + other.unproved)
+        return Sums(*counts, max(self.share, other.share), max(self.terms, other.terms))
 
 
 @dataclass(frozen=True, eq=False)
@@ -23,6 +52,7 @@ class Difference:
         steps: the largest difference, in ``unit``.
         words: what differs first.
         leaf: where in the result it is.
+        sums: the points that were judged by a bound.
     """
 
     points: int
@@ -32,6 +62,7 @@ class Difference:
     words: str = ""
     leaf: str = ""
     comparison: Gap | None = None
+    sums: Sums = Sums()
 
 
 def answer_of(function: Callable[..., Any], arguments: Mapping[str, Any]) -> Answer:
@@ -40,15 +71,25 @@ def answer_of(function: Callable[..., Any], arguments: Mapping[str, Any]) -> Ans
     >>> answer_of(lambda x: -x, {"x": 3}).value
     -3
     """
-    given = {name: _copied(value) for name, value in arguments.items()}
     try:
         with np.errstate(all="ignore"):
-            return Answer("returned", function(**given))
+            value = function(**_copies(arguments))
+            return Answer("returned", value, open=_open(function, arguments))
     except Unsupported as reason:
         return Answer("unsupported", message=str(reason))
     except Exception as error:  # noqa: BLE001 - whatever is raised is the answer
         types = tuple(t.__name__ for t in type(error).__mro__ if issubclass(t, BaseException))
         return Answer("raised", error=types, message=str(error))
+
+
+def _open(function: Callable[..., Any], arguments: Mapping[str, Any]) -> dict[str, Open]:
+    """What else is right of a formula's result, where the order of a sum decides."""
+    if (found := getattr(function, "open", None)) is None:
+        return {}
+    given = inspect.signature(function).bind(**arguments)
+    given.apply_defaults()
+    results: Mapping[str, Open] = found(**_copies(given.arguments))
+    return {leaf: result for leaf, result in results.items() if not result.is_exact}
 
 
 def reference_answer(function: Callable[..., Any], call: Call) -> Answer:
@@ -68,10 +109,11 @@ def differences(expected: Answer, actual: Answer) -> Difference:
     if wanted.keys() != got.keys():
         said = [", ".join(found) or "nothing" for found in (wanted, got)]
         return Difference(1, 1, words=f"returns {said[1]} where the document gives {said[0]}")
-    found = [_leaf(name, value, got[name]) for name, value in wanted.items()]
+    found = [_leaf(name, value, got[name], expected.open.get(name)) for name, value in wanted.items()]
     first = next((f for f in found if f.differing), Difference(0))
     points, differing = sum(f.points for f in found), sum(f.differing for f in found)
-    return Difference(points, differing, first.steps, first.unit, first.words, first.leaf, first.comparison)
+    sums = sum((f.sums for f in found), Sums())
+    return Difference(points, differing, first.steps, first.unit, first.words, first.leaf, first.comparison, sums)
 
 
 def _raised(expected: Answer, actual: Answer) -> Difference:
@@ -83,7 +125,7 @@ def _raised(expected: Answer, actual: Answer) -> Difference:
     return Difference(1, 1, words=f"{does} where the document {says}{said}")
 
 
-def _leaf(name: str, expected: Any, actual: Any) -> Difference:
+def _leaf(name: str, expected: Any, actual: Any, sums: Open | None) -> Difference:
     if not _is_array(expected) and not _is_array(actual):
         same = type(expected) is type(actual) and (expected == actual or (expected != expected and actual != actual))  # noqa: PLR0124 - NaN
         words = "" if same else _differs(name, repr(actual), repr(expected))
@@ -95,12 +137,36 @@ def _leaf(name: str, expected: Any, actual: Any) -> Difference:
         every = max(e.size, 1)
         return Difference(every, every, words=_differs(name, f"{a.dtype}", f"{e.dtype}"), leaf=name)
     comparison = compare_reals(e, a) if _is_float(e) else compare_codes(e, a)
+    points, judged = max(e.size, 1), Sums()
+    if sums is not None:
+        comparison, judged = _within(sums, a, comparison)
+        points = e.size - judged.unproved
     if not comparison.differing:
-        return Difference(max(e.size, 1))
+        return Difference(points, sums=judged)
     i = int(comparison.where[0])
     at = f"{name}{[int(j) for j in np.unravel_index(i, e.shape)] if e.shape else ''}"
     words = _differs(at, _shown(a.ravel()[i]), _shown(e.ravel()[i]))
-    return Difference(e.size, comparison.differing, comparison.steps, comparison.unit, words, name, comparison)
+    if sums is not None:
+        words = _out_of_bound(at, a.ravel()[i], sums.allowed[i])
+    return Difference(points, comparison.differing, comparison.steps, comparison.unit, words, name, comparison, judged)
+
+
+def _within(sums: Open, actual: Array, comparison: Gap) -> tuple[Gap, Sums]:
+    """What is left of a comparison where the order of sums is open, and how much of the bounds was needed."""
+    shares, proved = sums.shares(actual).ravel(), sums.proved.ravel()
+    wrong = shares > 1
+    fine = proved & ~wrong
+    counts = sums.counts.ravel()
+    share = max(zip(shares[fine].tolist(), counts[fine].tolist(), strict=True), default=(0.0, 0))
+    found = Sums(int(proved.sum()), int((~proved).sum()), share, int(counts.max(initial=0)))
+    where = comparison.where[wrong[comparison.where]]
+    return replace(comparison, where=where, steps=comparison.steps if where.size else 0), found
+
+
+def _out_of_bound(at: str, actual: Any, allowed: tuple[Bound, ...]) -> str:
+    ranges = [_shown(np.float64(b.low)) if b.low == b.high else f"{b.low!r} to {b.high!r}" for b in allowed[:_FEW]]
+    said = f"{at} is {_shown(actual)} where the sum, in any order, is {' or '.join(ranges)}"
+    return said if len(allowed) <= _FEW else f"{said}, ..."
 
 
 def _is_array(value: Any) -> bool:
@@ -117,6 +183,10 @@ def _shown(value: Any) -> str:
 
 def _is_float(a: Array) -> bool:
     return a.dtype.name.startswith(("bfloat", "float"))
+
+
+def _copies(arguments: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: _copied(value) for name, value in arguments.items()}
 
 
 def _copied(value: Any) -> Any:

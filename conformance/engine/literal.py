@@ -10,16 +10,21 @@ from halfeven.conformance.engine.call import Dtype
 from halfeven.conformance.engine.memory import Strided
 from halfeven.reference.blocks import Array
 
-__all__ = ["array_source", "literal", "source", "tensor_source"]
+__all__ = ["array_source", "commented", "source", "tensor_source"]
+
+_SHOWN = 4
 
 
-def source(value: Any, *, tensors: bool) -> str:  # noqa: PLR0911 - one per kind of value
-    """Python for an argument of a call; its arrays are NumPy's, or torch's ``tensors``, in their layout."""
+def source(value: Any, *, tensors: bool, memory: str = "") -> str:  # noqa: PLR0911 - one per kind of value
+    """Python for an argument of a call; its arrays are NumPy's, or torch's ``tensors``, in their layout.
+
+    ``memory`` is the variable that has the array's memory, where there is one.
+    """
     match value:
         case Strided():
-            if value.plain:
+            if value.plain and not memory:
                 return source(value.view(), tensors=tensors)
-            memory, size = source(value.memory, tensors=tensors), value.memory.itemsize
+            memory, size = memory or source(value.memory, tensors=tensors), value.memory.itemsize
             if tensors:
                 return f"torch.as_strided({memory}, {value.shape}, {value.strides}, {value.offset})"
             strides = tuple(s * size for s in value.strides)
@@ -36,11 +41,13 @@ def source(value: Any, *, tensors: bool) -> str:  # noqa: PLR0911 - one per kind
     return repr(value)
 
 
-def literal(a: Array) -> str:
-    """``array_source`` with the first values next to it."""
-    if a.dtype.kind in "iu" or _one_value(a):
-        return array_source(a)
-    return f"{array_source(a)}  # {', '.join(map(repr, a.astype(np.float64).ravel()[:4].tolist()))}"
+def commented(line: str, value: Any) -> str:
+    """A line that makes an array, with the first values of its floats after it."""
+    a = value.view() if isinstance(value, Strided) else None
+    if a is None or not a.size or a.dtype.kind in "iub":
+        return line
+    shown = a.ravel()[: 1 if _one_value(a) else _SHOWN].astype(np.float64)
+    return f"{line}  # {', '.join(map(repr, shown.tolist()))}{' ...' if a.size > _SHOWN and not _one_value(a) else ''}"
 
 
 def array_source(a: Array) -> str:

@@ -1,43 +1,34 @@
-"""What the evidence of an operation comes to: the cause of what differs, and the witness that shows it."""
-
-from dataclasses import replace
+"""What the evidence of an operation comes to, before it is explained."""
 
 import numpy as np
 
-from halfeven.conformance.configuration import Array
-from halfeven.conformance.engine.evidence import Evidence, Finding, Judged
-from halfeven.conformance.engine.explain import Observed, explain, flat
-from halfeven.conformance.engine.region import region
-from halfeven.conformance.engine.witness import witness
-from halfeven.conformance.report.causes import UNKNOWN
-from halfeven.conformance.report.model import OutcomeName, Witness
+from halfeven.conformance.engine.contract import OWN
+from halfeven.conformance.engine.evidence import Evidence, Finding
+from halfeven.conformance.engine.fitting.elements import flat
+from halfeven.conformance.report.model import OutcomeName
 from halfeven.conformance.requirement import CALL_SHAPES
 from halfeven.reference.profile import Profile
 
-__all__ = ["judged", "shown"]
+__all__ = ["judged"]
 
-_OWN = {
+_WORDS = {
     "composition": "fake_quantize is not dequantize after quantize",
     "idempotence": "quantize after dequantize does not return the code",
+    "monotone": "a larger input gets a lower code",
+    "powers-of-two": "x * 2^k with s * 2^k gets another code than x with s",
 }
+_SIGN = "gives a zero of the other sign"  # no model has a field for it
 
 
-def judged(e: Evidence) -> tuple[OutcomeName, str]:
-    """What a difference is: within a waiver, a model that is known, a way of calling, or none of these."""
+def judged(e: Evidence) -> tuple[OutcomeName, str, bool]:
+    """What a difference is, what is known of it by now, and whether its cause is still to be found."""
     profile = e.setting.profile
     budget = _waived(e)
     if budget is not None and e.steps <= budget and all(_at_ties(profile, f) for f in e.findings):
-        return "budgeted", f"within the waiver of {budget} {e.unit} at ties"
+        return "budgeted", f"within the waiver of {budget} {e.unit} at ties", False
     if any(f.own for f in e.findings):
-        return "differs", _OWN.get(e.item.check, "the backend differs from itself")
-    if e.item.check == "zero-sign":  # no model has a field for it
-        return "differs", "a zero of the other sign"
-    found = explain(profile, [_answered(a) for a in e.compared], [_failing(f) for f in e.findings])
-    if found is None:
-        return "differs", region(e) or UNKNOWN
-    if found.profile:
-        return "explained", f"as {found.profile}: {found.words}"
-    return "differs", found.words
+        return "differs", _WORDS.get(e.item.check, "the backend differs from itself"), e.item.check not in OWN
+    return ("differs", _SIGN, False) if e.item.check == "zero-sign" else ("differs", "", True)
 
 
 def _waived(e: Evidence) -> int | None:
@@ -47,25 +38,6 @@ def _waived(e: Evidence) -> int | None:
         return waivers.get(requirement.id)
     same = requirement.id.rpartition("/")[0]
     return max((steps for id_, steps in waivers.items() if id_.rpartition("/")[0] == same), default=None)
-
-
-def shown(e: Evidence) -> Witness:
-    """The witness of the smallest call that differs."""
-    last = e.findings[-1]
-    finding = last if e.minimal_last else min(e.findings, key=lambda f: f.compared.actual.value.size)
-    asked, comparison = finding.compared, finding.difference.comparison
-    where: Array = comparison.where if comparison is not None else np.zeros(1, np.int64)
-    return witness(e, asked, where)
-
-
-def _answered(asked: Judged) -> Observed:
-    assert asked.case is not None, "an operation's"
-    return Observed(asked.case, asked.actual.value)
-
-
-def _failing(finding: Finding) -> Observed:
-    comparison = finding.difference.comparison
-    return replace(_answered(finding.compared), where=None if comparison is None else comparison.where)
 
 
 def _at_ties(profile: Profile, finding: Finding) -> bool:

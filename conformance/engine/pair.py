@@ -11,7 +11,9 @@ import numpy as np
 from halfeven.conformance.backends.offer import Offer
 from halfeven.conformance.engine.call import PLAIN, Answer, Call, CallShape, arguments_of, leaves
 from halfeven.conformance.engine.compare import compare_codes, compare_reals
-from halfeven.conformance.engine.explain import Explanation, Observed, explain, flat
+from halfeven.conformance.engine.explain import Part as Cause
+from halfeven.conformance.engine.explain import explain
+from halfeven.conformance.engine.fitting.elements import Observed, flat
 from halfeven.conformance.engine.formula import formula_of
 from halfeven.conformance.engine.judge import Difference, differences
 from halfeven.conformance.engine.memory import Strided
@@ -51,7 +53,7 @@ def compare(
         tier: how much is asked.
         seed: of what is drawn.
         formulas: ids of documented functions, for these alone; by default the operations too.
-        pythons: the interpreters, where they are to be named.
+        pythons: the interpreters, which are named where both are of one release.
     """
     names = _names(a.offer, b.offer, pythons)
     shared, left = parts(replace(a.offer, name=names[0]), replace(b.offer, name=names[1]), tier, formulas)
@@ -64,7 +66,8 @@ def compare(
             found.append(asking.compared())
         if ended := asking.ended:
             break
-    one, other = (_side(w, n, p) for w, n, p in zip((a, b), names, pythons, strict=True))
+    named = ("", "") if a.offer.version != b.offer.version else pythons  # where the release does not tell them apart
+    one, other = (_side(w, n, p) for w, n, p in zip((a, b), names, named, strict=True))
     return Comparison(one, other, tier, seed, tuple(found), tuple(left), ended)
 
 
@@ -213,7 +216,7 @@ class _Asking:
             words = self._by_behaviour()
         else:  # a fault or an error is no arithmetic
             words = self._by_model() if all(p.difference.comparison for p in self._failing) else ""
-        where = of_shapes(*self._shapes)
+        where = self._region()
         if words:
             return words
         first = smallest.difference.words
@@ -249,7 +252,7 @@ class _Asking:
             if model is None:
                 continue
             found = self._explained(second, model)
-            if found is not None:
+            if found is not None and found.words:
                 return f"{name} {found.words}".replace("where the document", f"where {against}")
         known = [(n, m) for n, m in zip(self._names, map(self._model, ("a", "b")), strict=True) if m is not None]
         if known:
@@ -257,10 +260,15 @@ class _Asking:
             unknown = next(n for n in self._names if n != name)
             offer = self._a.offer if name == one else self._b.offer
             first_words = f"{name} computes as {offer.profile}" if known[0][1] == self._profile.model else ""
-            where = of_shapes(*self._shapes)
+            where = self._region()
             said = f"no known arithmetic gives the answers of {unknown}"
             return "; ".join(w for w in (first_words, where, self._alone(), said) if w)
         return ""
+
+    def _region(self) -> str:
+        """The calls in which the two differ, where their shapes tell it."""
+        region = of_shapes(*self._shapes)
+        return f"differs only with {region.words}" if region is not None else ""
 
     def _alone(self) -> str:
         """The one zero point or the one value at which an operation differs."""
@@ -288,27 +296,13 @@ class _Asking:
             return None
         own = self._profile.model
         found = self._explained(side, own)
-        if found is None:
-            wrong = [p for p in self._kept if self._differs_from_document(p, side)]
-            return None if wrong else own
-        return replace(PROFILES[found.profile].model, sign=own.sign) if found.profile else None
+        return found.model if found is not None and found.profile else None
 
-    def _explained(self, side: str, model: EvaluationModel) -> Explanation | None:
-        """What else than ``model`` gives all the answers of one."""
-        returned = [p for p in self._kept if p.a.kind == p.b.kind == "returned"]
-        failing = [p for p in returned if p.difference.differing] or returned
-        profile = replace(self._profile, model=model)
-        try:
-            return explain(profile, self._answered(side), [self._one(p, side) for p in failing[:_FAILING]])
-        except (ValueError, TypeError):  # a model that is not defined for these dtypes
-            return None
-
-    def _differs_from_document(self, pair: _Pair, side: str) -> bool:
-        expected, actual = pair.asked.expected, getattr(pair, side)
-        if expected is None or actual.kind != "returned":
-            return False
-        compare_ = compare_codes if self._part.operation == "quantize" else compare_reals
-        return bool(compare_(np.broadcast_to(expected.value, actual.value.shape), actual.value).differing)
+    def _explained(self, side: str, model: EvaluationModel) -> Cause | None:
+        """The one model that gives all the answers of one, against ``model``."""
+        answers = self._answered(side)
+        found = explain(replace(self._profile, model=model), answers) if answers else None
+        return found.parts[0] if found is not None and len(found.parts) == 1 else None
 
     def _answered(self, side: str) -> list[Observed]:
         return [self._one(p, side) for p in self._kept if getattr(p, side).kind == "returned"]

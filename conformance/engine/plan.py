@@ -1,6 +1,7 @@
 """The plan: which checks a backend is put through, in which configurations. Cheap, and the same in every process."""
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Literal
 
 import numpy as np
@@ -22,20 +23,29 @@ __all__ = ["plan"]
 _GRANULARITIES = {"first": 1, "two": 2, "all": 5}
 
 
-def plan(offer: Offer, tier: Tier = "quick", seed: int = 0) -> list[Item]:
-    """Every item for an offer: first the smoke probes, then requirement by requirement."""
-    return [*_undocumented(offer, tier, seed), *_items(offer, tier, seed), *_calls(offer, tier, seed)]
+def plan(offer: Offer, tier: Tier = "quick", seed: int = 0, shard: str = "", *, strict: bool = False) -> list[Item]:
+    """Every item for an offer: first the smoke probes, then requirement by requirement.
+
+    A ``strict`` plan judges what documents leave open, and what was only measured, as it judges what they say.
+    """
+    items = [*_undocumented(offer, tier, seed), *_items(offer, tier, seed, shard), *_calls(offer, tier, seed)]
+    return [replace(item, strict=True) for item in items] if strict else items
 
 
-def _items(offer: Offer, tier: Tier, seed: int) -> Iterator[Item]:
+def _items(offer: Offer, tier: Tier, seed: int, shard: str) -> Iterator[Item]:
     available = grids(offer, tier)
     for requirement in (r for r in requirements(offer.profile) if not r.called):
-        for name in requirement.checks:
+        for name in (*requirement.checks, *_exhaustive(requirement, tier)):
             check = CHECKS[name]
             if not {requirement.operation, *requirement.needs} <= set(offer.operations):
                 continue
             for c in _configurations(offer, requirement, check, available):
-                yield Item(offer, requirement, name, c, tier, seed)
+                yield Item(offer, requirement, name, c, tier, seed, shard=shard)
+
+
+def _exhaustive(requirement: Requirement, tier: Tier) -> list[str]:
+    """The checks of the exhaustive tier that decide a requirement too."""
+    return [n for n, check in CHECKS.items() if tier == "exhaustive" and check.decides in requirement.checks]
 
 
 def _calls(offer: Offer, tier: Tier, seed: int) -> Iterator[Item]:

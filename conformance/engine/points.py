@@ -33,12 +33,12 @@ def nearest_point(formula: Formula, asked: Sequence[tuple[Arguments, Answer]]) -
     if formula.behaviour is None:
         return None
     rows = [_Row(formula, arguments, seen) for arguments, seen in asked]
-    start, order, until = formula.behaviour, count(), time.monotonic() + _SECONDS
+    start, order, until = formula.behaviour, count(), time.process_time() + _SECONDS
     # The fewer choices a call reads, the more its failure tells.
     rows.sort(key=lambda row: len(row.fits(start)[0]))
     waiting: list[tuple[int, int, Behaviour]] = [(0, next(order), start)]
     tried = {start}
-    while waiting and time.monotonic() < until:
+    while waiting and time.process_time() < until:
         away, _, point = heappop(waiting)
         read = next((read for read, fits in (row.fits(point) for row in rows) if not fits), None)
         if read is None:

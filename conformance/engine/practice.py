@@ -138,7 +138,9 @@ def _alike(offer: Offer, of: Subject, granularities: Sequence[Granularity]) -> I
         for s, z in pairs:
             yield _plainly(offer, of, plain(x), (np.asarray(s), np.asarray(z)), None, reason)
         turned = Strided(np.ascontiguousarray(x).reshape(-1), (size, size), (1, size))
-        yield _plainly(offer, of, turned, (np.asarray(pairs[2][0]), np.asarray(pairs[2][1])), None, reason)
+        yield _plainly(
+            offer, of, turned, (np.asarray(pairs[2][0]), np.asarray(pairs[2][1])), None, reason, "transposed"
+        )
     if set(granularities) > {"tensor"}:
         first = np.arange(size) % len(table.scale)
         second = np.where(np.arange(size) < 1, first, (first + 3) % len(table.scale))
@@ -149,9 +151,15 @@ def _alike(offer: Offer, of: Subject, granularities: Sequence[Granularity]) -> I
 
 
 def _plainly(
-    offer: Offer, of: Subject, x: Strided, parameters: tuple[Array, Array], block: BlockSize | None, reason: str
+    offer: Offer,
+    of: Subject,
+    x: Strided,
+    parameters: tuple[Array, Array],
+    block: BlockSize | None,
+    reason: str,
+    layout: str = "contiguous",
 ) -> Asked:
     scale, zero = parameters
-    shape = CallShape(x.memory.size, len(x.shape), block="tensor" if block is None else "channel")
+    shape = CallShape(x.memory.size, len(x.shape), layout, block="tensor" if block is None else "channel")
     call = call_of(offer, of, shape, [x, plain(scale), plain(zero)], block, reason)
     return Asked(call, Answer("returned", of.expected(x.view(), scale, zero, block)))

@@ -1,15 +1,160 @@
-"""Where a difference lies, when it is not in the values: the levels of the call shape that it needs."""
+"""Where in the calls something is done: regions as values, each with its code, its words and the elements in it."""
 
-from dataclasses import fields
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, fields
+from typing import Any
 
+import numpy as np
+
+from halfeven.conformance.codes import region_code
 from halfeven.conformance.engine.call import PLAIN, CallShape
-from halfeven.conformance.engine.evidence import Evidence
+from halfeven.reference.blocks import Array
 
-__all__ = ["of_shapes", "region"]
+__all__ = ["KINDS", "SHAPES", "Facts", "Region", "of_shapes", "words_of"]
 
-_SAID = {
-    "size": "tensors of {} elements",
-    "rank": "rank {}",
+_FEW = 4
+_MANY = 8  # calls: of fewer all may be made in one way by accident
+_POWER = 0.5  # the significand of a power of two
+
+
+@dataclass(frozen=True, eq=False)
+class Facts:
+    """What decides whether elements are in a region: an entry for each element, or for each call.
+
+    Attributes:
+        call: the number of the call that each element is of.
+        shapes, ranks, granularities: of each call.
+        place, size, last: of each element its flat index, the call's elements, and the length of its last axis.
+        x, scale, zero, lo, hi: of each element, in float64.
+        tiny: the smallest normal number of its dtype.
+    """
+
+    call: Array
+    shapes: Sequence[CallShape]
+    ranks: Sequence[int | None]
+    granularities: Sequence[str]
+    place: Array
+    size: Array
+    last: Array
+    x: Array
+    scale: Array
+    zero: Array
+    lo: Array
+    hi: Array
+    tiny: Array
+
+    def of_calls(self, holds: Sequence[bool]) -> Array:
+        """The elements of some calls."""
+        return np.array(holds, bool)[self.call]
+
+    @property
+    def quotient(self) -> Array:
+        """The magnitude of x / scale."""
+        with np.errstate(all="ignore"):
+            return np.asarray(np.abs(self.x / self.scale))
+
+    @property
+    def group(self) -> Array:
+        """How many elements of a row share a parameter, and the whole row where that is not a group."""
+        groups = [s.block.partition(" ")[2] if s.block.startswith("group ") else "" for s in self.shapes]
+        own = np.array([int(g) if g.isdigit() else 0 for g in groups])[self.call]
+        return np.where(own > 0, own, np.maximum(self.last, 1))
+
+
+@dataclass(frozen=True)
+class Region:
+    """A kind of region, and what it is of; what a kind means stands in ``KINDS``.
+
+    >>> Region("tail", (8,)).words
+    'the last n mod 8 elements'
+    >>> Region("tail", (8,)).code
+    'HE601'
+    """
+
+    kind: str
+    of: tuple[Any, ...] = ()
+
+    @property
+    def code(self) -> str:
+        """The code of something that is done there."""
+        return region_code(KINDS[self.kind].level)
+
+    @property
+    def words(self) -> str:
+        """The region in words, such as ``the last n mod 8 elements``."""
+        said = KINDS[self.kind].words
+        return said(*self.of) if callable(said) else said.format(*self.of)
+
+    @property
+    def is_of_calls(self) -> bool:
+        """Whether it is made of whole calls."""
+        return KINDS[self.kind].is_of_calls
+
+    def mask(self, facts: Facts) -> Array:
+        """Which of the elements are in it."""
+        return np.asarray(KINDS[self.kind].holds(facts, *self.of))
+
+    def open(self, facts: Facts) -> Array:
+        """Which elements may as well be in it or not: those beyond the last known outside, before the first inside."""
+        if self.kind not in _LIMITS:
+            return np.zeros(facts.call.size, bool)
+        least, above = self.of
+        numbers = getattr(facts, _LIMITS[self.kind])
+        return np.asarray((numbers > above) & (numbers < least))
+
+    def within(self, facts: Facts, inside: Array, outside: Array) -> "Region":
+        """This region as far as elements that are known to be in it, and others known not to be, decide its limit."""
+        if self.kind not in _LIMITS:
+            return self
+        numbers = getattr(facts, _LIMITS[self.kind])
+        least = int(numbers[inside].min()) if inside.any() else self.of[0]
+        below = numbers[outside & (numbers < least)]
+        return Region(self.kind, (least, int(below.max()) if below.size else -1))
+
+
+@dataclass(frozen=True)
+class _Kind:
+    """A row of the table: the level of its code, its words, and which elements are in it."""
+
+    level: str
+    words: str | Callable[..., str]
+    holds: Callable[..., Array]
+    is_of_calls: bool = False
+
+
+def _listed(levels: Sequence[Any]) -> str:
+    known = sorted(levels, key=lambda level: (str(type(level)), level))
+    return ", ".join(map(str, known[:_FEW])) + (", ..." if len(known) > _FEW else "")
+
+
+def _listing(words: str) -> Callable[..., str]:
+    return lambda *of: words.format(_listed(of))
+
+
+def _limit(words: str) -> Callable[[int, int], str]:
+    """Of a limit k that lies between two numbers seen: ``above`` is the last that is known to be outside."""
+
+    def said(least: int, above: int) -> str:
+        low, high = max(above, 0), least - 1
+        return words.format("k") + (f", k = {high:,}" if low == high else f", k from {low:,} to {high:,}")
+
+    return said
+
+
+def _of_shape(name: str) -> Callable[..., Array]:
+    return lambda f, *of: f.of_calls([getattr(s, name) in of for s in f.shapes])
+
+
+def _else(name: str) -> Callable[..., Array]:
+    return lambda f, plain: f.of_calls([getattr(s, name) != plain for s in f.shapes])
+
+
+def _calls(level: str, words: str | Callable[..., str], holds: Callable[..., Array]) -> _Kind:
+    return _Kind(level, words, holds, is_of_calls=True)
+
+
+#: How a call can be made, by the field of ``CallShape``: what is said of some of its levels.
+SHAPES: Mapping[str, str] = {
     "layout": "layout {}",
     "offset": "arrays that begin {} elements past a multiple of 64 bytes",
     "parameters": "parameters {}",
@@ -17,34 +162,101 @@ _SAID = {
     "threads": "threads: {}",
     "mode": "mode {}",
     "repeats": "calls made {} times",
+    "rank": "rank {}",
+    "each": "calls that stand for many: {}",
 }
-_FEW = 4
+
+KINDS: Mapping[str, _Kind] = {
+    **{name: _calls(name, _listing(words), _of_shape(name)) for name, words in SHAPES.items() if name != "rank"},
+    **{
+        f"other {name}": _calls(name, f"{words.format('other than {}')}, in some calls", _else(name))
+        for name, words in SHAPES.items()
+        if name != "rank"
+    },
+    "rank": _calls("rank", _listing("rank {}"), lambda f, *of: f.of_calls([r in of for r in f.ranks])),
+    "granularity": _calls("block", "parameters per {}", lambda f, own: f.of_calls([g == own for g in f.granularities])),
+    "sizes": _calls("size", _listing("tensors of {} elements"), lambda f, *of: np.isin(f.size, of)),
+    "size": _calls("size", _limit("tensors of more than {} elements"), lambda f, least, _: f.size >= least),
+    "remainder": _calls("size", "tensors of n elements, n no multiple of {}", lambda f, k: f.size % k != 0),
+    "unsigned": _calls("dtype", "unsigned grids", lambda f: f.lo >= 0),
+    "grids": _calls(
+        "dtype",
+        lambda *of: ", ".join(map(str, of)),
+        lambda f, *of: np.logical_or.reduce([(f.lo == g.qmin) & (f.hi == g.qmax) for g in of]),
+    ),
+    "codes": _calls("dtype", "grids of {:,} codes or more", lambda f, least: f.hi - f.lo >= least - 1),
+    "tail": _Kind("tail", "the last n mod {} elements", lambda f, k: f.place >= f.size - f.size % k),
+    "row tail": _Kind(
+        "tail",
+        "the last n mod {} elements of each row",
+        lambda f, k: (f.place % f.last >= f.last - f.last % k) & (f.last < f.size),
+    ),
+    "end": _Kind("tail", "the last {} of a tensor's elements", lambda f, k: f.place >= f.size - k),
+    "last row": _Kind("tail", "the last row", lambda f: (f.place >= f.size - f.last) & (f.last < f.size)),
+    "last block": _Kind(
+        "block",
+        "the last block of each row",
+        lambda f: (f.place % f.last // f.group == (f.last - 1) // f.group) & (f.group < f.last),
+    ),
+    "later blocks": _Kind(
+        "block", "all blocks but the first of each row", lambda f: (f.place % f.last >= f.group) & (f.group < f.last)
+    ),
+    "lanes": _Kind(
+        "position",
+        lambda k, *lanes: f"elements {_listed(lanes)} of every {k}",
+        lambda f, k, *lanes: np.isin(f.place % k, lanes),
+    ),
+    "from": _Kind("position", _limit("elements of an index above {}"), lambda f, least, _: f.place >= least),
+    "quotient": _Kind("quotient", "|x/s| >= 2^{}", lambda f, power: f.quotient >= 2.0**power),
+    "nan": _Kind("nan", "x is NaN", lambda f: np.isnan(f.x)),
+    "infinite": _Kind("infinite", "x is infinite", lambda f: np.isinf(f.x)),
+    "negative": _Kind("sign", "x is negative", lambda f: f.x < 0),
+    "odd": _Kind("parity", "odd zero points", lambda f: f.zero % 2 == 1),
+    "zero points": _Kind("zero point", "zero points other than 0", lambda f: f.zero != 0),
+    "negative zero points": _Kind("zero point", "negative zero points", lambda f: f.zero < 0),
+    "subnormal": _Kind("subnormal", "subnormal x", lambda f: (np.abs(f.x) < f.tiny) & (f.x != 0)),
+    "powers": _Kind("scale", "scales that are powers of two", lambda f: np.abs(np.frexp(f.scale)[0]) == _POWER),
+}
+_LIMITS = {"size": "size", "from": "place"}
 
 
-def region(e: Evidence) -> str:
-    """``only with layout transposed``: what every call that differs has and no other; empty where there is no such."""
-    failing = {id(f.compared) for f in e.findings}
-    bad = [a.shape for a in e.compared if id(a) in failing]
-    return of_shapes(bad, [a.shape for a in e.compared if id(a) not in failing])
+def words_of(regions: Sequence[Region]) -> str:
+    """Regions that hold together, in words; empty for none.
+
+    >>> words_of([Region("layout", ("transposed",)), Region("odd")])
+    'layout transposed: odd zero points'
+    """
+    return ": ".join(r.words for r in regions)
 
 
-def of_shapes(bad: list[CallShape], others: list[CallShape]) -> str:
-    """The same of the shapes of the calls that differ, and of the others."""
+def of_shapes(bad: Sequence[CallShape], others: Sequence[CallShape]) -> Region | None:
+    """What every call that differs has and no other; else what no such call lacks, where there are many.
+
+    Args:
+        bad: how the calls were made that differ.
+        others: and how those that do not.
+    """
     good = [s for s in others if s.size != 0]  # an empty call tells nothing
     if not bad or not good or PLAIN in bad:
-        return ""
-    found = [words for f in fields(CallShape) if (words := _levels(f.name, bad, good))]
-    return f"differs only with {found[0]}" if found else "differs in some call shapes and not in others"
+        return None
+    names = [f.name for f in fields(CallShape)]
+    alone = (found for name in names if (found := _levels(name, bad, good)))
+    rest = (found for f in fields(CallShape) if (found := _never_plain(f.name, f.default, bad, good)))
+    return next(alone, None) or next(rest, None)
 
 
-def _levels(name: str, bad: list[CallShape], good: list[CallShape]) -> str:
+def _never_plain(name: str, plain: object, bad: Sequence[CallShape], good: Sequence[CallShape]) -> Region | None:
+    """The level that no call has that differs, where many do: of other levels some calls agree, or all by chance."""
+    differing = {getattr(s, name) for s in bad}
+    known = plain is not None and plain not in differing and any(getattr(s, name) == plain for s in good)
+    return Region(f"other {name}", (plain,)) if known and len(bad) >= _MANY else None
+
+
+def _levels(name: str, bad: Sequence[CallShape], good: Sequence[CallShape]) -> Region | None:
     differing, exact = ({level for s in shapes if (level := getattr(s, name)) is not None} for shapes in (bad, good))
-    if not differing or not exact:
-        return ""
-    if differing & exact:
-        return ""
-    if name == "size" and min(differing) > max(exact):
-        return f"tensors of {min(differing):,} elements or more"
-    levels = sorted(differing, key=lambda level: (str(type(level)), level))
-    some = ", ".join(map(str, levels[:_FEW])) + (", ..." if len(levels) > _FEW else "")
-    return _SAID[name].format(some)
+    if not differing or not exact or differing & exact:
+        return None
+    if name != "size":
+        return Region(name, tuple(sorted(differing, key=lambda level: (str(type(level)), level))))
+    least, most = min(differing), max(exact)
+    return Region("size", (least, most)) if least > most else Region("sizes", tuple(sorted(differing)))

@@ -1,45 +1,87 @@
-"""Carrying out one item of the plan: a worker is asked, its answers are judged, and a result comes of it."""
+"""Carrying out one item of the plan: a worker is asked, its answers are compared, and a result comes of it."""
 
 import time
 import traceback
 import warnings
 from collections.abc import Callable
-from dataclasses import asdict
+from dataclasses import asdict, dataclass, replace
+from functools import partial
+from pathlib import Path
 from weakref import WeakKeyDictionary
 
 import numpy as np
 
-from halfeven.conformance.engine import function_verdict, operation_verdict
+from halfeven.conformance.engine import function_verdict, held, operation_verdict
 from halfeven.conformance.engine.call import CHANGED
 from halfeven.conformance.engine.checks import CHECKS
+from halfeven.conformance.engine.conclude import concluded
+from halfeven.conformance.engine.contract import broken
 from halfeven.conformance.engine.evidence import Crash, Ended, Evidence, Fault
+from halfeven.conformance.engine.held_witness import held_witness
 from halfeven.conformance.engine.item import SMOKE, UNDOCUMENTED, Item
+from halfeven.conformance.engine.kept import Sample, sampled
+from halfeven.conformance.engine.norm import is_measured
 from halfeven.conformance.engine.plan import plan
+from halfeven.conformance.engine.readings import nearer, read_otherwise
 from halfeven.conformance.engine.tier import Tier
+from halfeven.conformance.engine.witness import witness
 from halfeven.conformance.environment import restore
-from halfeven.conformance.report.model import OutcomeName, Result
+from halfeven.conformance.report.model import OutcomeName, Result, Witness
 from halfeven.conformance.workers import Worker
 
-__all__ = ["run"]
+__all__ = ["Answered", "answered", "run"]
+
+SIGN = "zero-sign"  # no model has a field for the sign of a zero
+
+_LEAST_SHARE = 0.001  # of a bound that is said in numbers
 
 #: By worker, operation, tier and seed: why its smoke probe failed; empty where it passed.
 _SMOKE: "WeakKeyDictionary[Worker, dict[tuple[str, Tier, int], Result | None]]" = WeakKeyDictionary()
 
 
-def run(item: Item, worker: Worker, *, gate: bool = True, gather: Callable[[Evidence], None] | None = None) -> Result:
-    """The result of ``item``; whatever the backend does is an outcome, never an exception.
+@dataclass(frozen=True, eq=False)
+class Answered:
+    """What one item came to: its result, whose causes are still to be found, and what is kept of the answers."""
 
-    ``gather`` replaces what its check asks. Where the smoke probe of the operation fails, the item is not run;
-    ``gate=False`` runs it all the same.
+    result: Result
+    sample: Sample | None = None
+
+
+def run(item: Item, worker: Worker, *, gather: Callable[[Evidence], None] | None = None) -> Result:
+    """The result of ``item`` concluded on its own; arguments as in ``answered``.
+
+    What a run of many items says is concluded from all of them, by ``conclude``.
+    """
+    found = answered(item, worker, gather=gather)
+    samples = [found.sample] if found.sample is not None else []
+    [result], _ = concluded([found.result], samples, {item.offer.name: worker})
+    return result
+
+
+def answered(
+    item: Item,
+    worker: Worker,
+    *,
+    gate: bool = True,
+    gather: Callable[[Evidence], None] | None = None,
+    folder: Path | None = None,
+) -> Answered:
+    """Ask and compare; whatever the backend does is an outcome, never an exception.
+
+    ``gather`` replaces what its check asks. Where the smoke probe of the operation found that the adapter answers
+    nothing sensible, the item is not run; ``gate=False`` runs it all the same. A check that takes long goes on
+    with what it finds in ``folder``.
     """
     restore()  # the reference must lose neither its subnormals nor its rounding to what this process has switched on
     with np.errstate(all="ignore"), warnings.catch_warnings():
         warnings.simplefilter("ignore")  # a warning is no outcome, even where pytest makes errors of them
-        return _run(item, worker, time.perf_counter(), gate=gate, gather=gather or _gather)
+        return _answered(
+            Evidence(item, worker, folder=folder), time.perf_counter(), gate=gate, gather=gather or _gather
+        )
 
 
-def _run(item: Item, worker: Worker, start: float, *, gate: bool, gather: Callable[[Evidence], None]) -> Result:
-    evidence = Evidence(item, worker)
+def _answered(evidence: Evidence, start: float, *, gate: bool, gather: Callable[[Evidence], None]) -> Answered:
+    item, worker = evidence.item, evidence.worker
     if item.check == UNDOCUMENTED:
         return _result(evidence, "not run", start, detail=item.requirement.text)
     gated = gate and item.configuration is not None
@@ -48,14 +90,15 @@ def _run(item: Item, worker: Worker, start: float, *, gate: bool, gather: Callab
         return _result(evidence, "not run", start, detail=f"smoke failed: {failed.cause}", ended=failed.ended)
     try:
         try:
-            outcome, cause, detail = _end(evidence, gather) or _conclusion(evidence)
+            ended = _end(evidence, gather)
+            outcome, cause, detail, is_open = (*ended, False) if ended else _conclusion(evidence)
         except Ended as end:
             return _ended(evidence, str(end), start)
         if gated and item.check == SMOKE and outcome == "exact" and (failed := _smoke_failure(item, worker)):
             # Else the probe passed, nothing more was run, and what was run conforms.
             cause = f"not deterministic: the probe passed, and failed when it was repeated: {failed.cause}"
             outcome = "differs"
-        return _result(evidence, outcome, start, cause=cause, detail=detail)
+        return _result(evidence, outcome, start, cause=cause, detail=detail, is_open=is_open)
     except Exception as error:  # noqa: BLE001 - a mistake of ours must not lose the result, nor pass for the backend's
         cause = f"error in halfeven itself: {type(error).__name__}: {error}"
         return _result(Evidence(item, worker), "crashed", start, cause=cause, detail=traceback.format_exc())
@@ -74,7 +117,7 @@ def _end(e: Evidence, gather: Callable[[Evidence], None]) -> tuple[OutcomeName, 
         gather(e)
     except Crash as crash:
         last = str(crash).strip().splitlines()[-1]
-        if e.item.requirement.basis == "silent" and e.item.check == "nan":  # to refuse NaN is an answer
+        if e.item.basis == "silent" and e.item.check == "nan":  # to refuse NaN is an answer
             return "implementation-defined", "", f"raises {last}"
         return "crashed", last, str(crash)
     except Fault as fault:
@@ -82,45 +125,69 @@ def _end(e: Evidence, gather: Callable[[Evidence], None]) -> tuple[OutcomeName, 
     return None
 
 
-def _ended(e: Evidence, said: str, start: float) -> Result:
+def _ended(e: Evidence, said: str, start: float) -> Answered:
     """The result of an item whose worker ended, or was given up before."""
     if said.startswith("not asked"):
         return _result(Evidence(e.item, e.worker), "not run", start, detail=said, ended=said)
     return _result(e, "timed out" if said.startswith("timed out") else "crashed", start, cause=said, ended=said)
 
 
-def _conclusion(e: Evidence) -> tuple[OutcomeName, str, str]:
+def _conclusion(e: Evidence) -> tuple[OutcomeName, str, str, bool]:
+    """The outcome, the cause and the detail, and whether the cause is still to be found."""
     refused = dict.fromkeys(e.refused)
     left = f"{len(e.refused)} calls were not offered: {', '.join(refused)}" if refused else ""
     left = "; ".join([*([left] if left else []), *(f"others raised {error}" for error in e.raised)])
     if e.findings:  # what differs is the cause, and may come of what was changed
         left = "; ".join([*e.changed, *([left] if left else [])])
+    left = "\n".join([*([left] if left else []), *e.covered])
     if not e.points:
-        return "not run", "", next(iter(refused), "nothing was compared")
-    if e.changed and (not e.findings or e.item.requirement.basis == "silent"):
-        return "differs", next(iter(e.changed)), left
-    if e.item.requirement.basis == "silent":
-        return "implementation-defined", "", "; ".join(dict.fromkeys(e.seen))
+        return "not run", "", next(iter(refused), "nothing was compared"), False
+    if e.changed and (not e.findings or e.item.basis == "silent"):
+        return "differs", next(iter(e.changed)), left, False
+    if e.item.basis == "silent":
+        return "implementation-defined", "", "; ".join(dict.fromkeys(e.seen)), False
+    reading = "" if held.property_of(e.item) is not None else read_otherwise(e)
+    if reading:
+        e.admit()
     if not e.findings:
-        return "exact", "", left
+        said = "; ".join(filter(None, [reading, _sums(e), left]))
+        return "as measured" if is_measured(e) else "bounded" if e.sums.bounded else "exact", "", said, False
     if e.item.configuration is None:
         outcome, cause, detail = function_verdict.judged(e)
-        return outcome, cause, "\n".join(filter(None, (left, detail)))
-    return *operation_verdict.judged(e), left
+        is_open = held.property_of(e.item) is None  # a property broken is a cause by itself
+        return outcome, cause, "\n".join(filter(None, (left, detail))), is_open
+    outcome, cause, is_open = operation_verdict.judged(e)
+    return outcome, cause, "; ".join(filter(None, [nearer(e.setting.profile, e.findings[0]), left])), is_open
+
+
+def _sums(e: Evidence) -> str:
+    """How near to the bound the sums are whose order no document states, in words."""
+    found = e.sums
+    said = []
+    if found.bounded:
+        share, terms = found.share
+        near = "less than 0.1 %" if share < _LEAST_SHARE else f"at most {share:.1%} (n = {terms:,})".replace("%", " %")
+        said = [f"{found.bounded:,} sums use {near} of the bound proved for any order, n up to {found.terms:,}"]
+    if found.unproved:
+        said.append(f"{found.unproved:,} were not judged, for which no bound is proved")
+    return "; ".join(said)
 
 
 def _result(
-    e: Evidence, outcome: OutcomeName, start: float, *, cause: str = "", detail: str = "", ended: str = ""
-) -> Result:
+    e: Evidence,
+    outcome: OutcomeName,
+    start: float,
+    *,
+    cause: str = "",
+    detail: str = "",
+    ended: str = "",
+    is_open: bool = False,
+) -> Answered:
     item, c = e.item, e.item.configuration
     counted = outcome not in {"implementation-defined", "not run"}
-    parting = (
-        bool(e.findings)
-        and not cause.startswith(CHANGED)
-        and outcome in {"differs", "explained", "budgeted", "crashed"}
-    )
-    part = function_verdict if c is None else operation_verdict
-    return Result(
+    parting = outcome in {"differs", "explained", "budgeted", "crashed", "timed out"} and e.made > 0
+    show = held_witness if held.property_of(item) is not None else partial(witness, cause=cause)
+    result = Result(
         id=item.id,
         backend=item.offer.name,
         profile=item.offer.profile,
@@ -129,7 +196,7 @@ def _result(
         check=item.check,
         configuration={"dtype": c.dtype, "grid": asdict(c.grid), "granularity": c.granularity}
         if c
-        else function_verdict.configuration(e, shown=parting),
+        else function_verdict.configuration(e),
         outcome=outcome,
         points=e.points,
         differing=e.differing if counted else 0,
@@ -137,16 +204,33 @@ def _result(
         unit=e.unit if counted else "",
         cause=cause,
         detail=detail,
-        witness=part.shown(e) if parting else None,
+        witness=_aside(e.worker, lambda: show(e)) if parting else None,
         seconds=round(time.perf_counter() - start, 4),
         ended=ended,
         asked=e.made,
         refused=len(e.refused),
     )
+    of_values = item.check != SIGN and held.property_of(item) is None
+    kept = of_values and outcome not in {"implementation-defined", "not run"}
+    return Answered(
+        result if is_open else replace(result, causes=broken(result)),
+        sampled(e, result.name, is_open=is_open) if kept else None,
+    )
+
+
+def _aside(worker: Worker, make: Callable[[], Witness | None]) -> Witness | None:
+    """A witness is made smaller by asking; no device is asked another time for it: what is missing stays as it was."""
+    missing = getattr(worker, "missing", None)
+    before = dict(missing or {})
+    found = make()
+    if missing is not None:
+        missing.clear()
+        missing.update(before)
+    return found
 
 
 def _smoke_failure(item: Item, worker: Worker) -> Result | None:
-    """The probe of this operation that failed; None where all passed."""
+    """The probe of this operation that found no sensible answer; None where there is none."""
     known = _SMOKE.setdefault(worker, {})
     key = (item.requirement.operation, item.tier, item.seed)
     if key not in known:
@@ -155,6 +239,9 @@ def _smoke_failure(item: Item, worker: Worker) -> Result | None:
             for i in plan(item.offer, item.tier, item.seed)
             if i.check == SMOKE and i.requirement.operation == item.requirement.operation
         ]
-        failed = [r for r in (run(i, worker, gate=False) for i in probes) if r.outcome not in {"exact", "not run"}]
+        # A probe that differs and can be explained is evidence like any other.
+        asked = (answered(i, worker, gate=False) for i in probes)
+        failed = [a.result for a in asked if a.sample is None or not a.sample.open]
+        failed = [r for r in failed if r.outcome not in {"exact", "not run", "implementation-defined"}]
         known[key] = next((r for r in failed if r.cause and not r.cause.startswith(CHANGED)), None)
     return known[key]

@@ -1,17 +1,16 @@
-"""A configuration in a profile: the dtypes, zero points and parameters that its calls have."""
+"""A configuration in a profile: the dtypes, zero points and parameters of its calls, and what the profile answers."""
 
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
-from halfeven.conformance.configuration import DTYPES, Array, Case, Configuration, code_dtype
-from halfeven.conformance.inputs.strategies import blocks_of
-from halfeven.reference import Grid
-from halfeven.reference.blocks import parameter_shape
+from halfeven.conformance.configuration import DTYPES, Array, Case, Configuration, Granularity, code_dtype
+from halfeven.reference import Grid, blocks
+from halfeven.reference.blocks import BlockSize, Shape, parameter_shape
 from halfeven.reference.profile import Profile
 
-__all__ = ["Setting"]
+__all__ = ["Setting", "evaluation_of"]
 
 
 @dataclass(frozen=True)
@@ -35,6 +34,15 @@ class Setting:
     def code_dtype(self) -> np.dtype[Any]:
         """The dtype in which the profile holds codes: the input's own, or the smallest integer type."""
         return self.dtype if self.profile.codes == "input" else code_dtype(self.grid)
+
+    def holds(self, dtype: np.dtype[Any]) -> bool:
+        """Whether codes may have a dtype: float ones that of the input, integer ones any that holds the grid."""
+        if self.code_dtype.kind not in "iu":
+            return bool(dtype == self.code_dtype)
+        if dtype.kind not in "iu":
+            return False
+        info = np.iinfo(dtype)
+        return info.min <= self.grid.qmin and self.grid.qmax <= info.max
 
     @property
     def zeros(self) -> list[int]:
@@ -69,6 +77,33 @@ class Setting:
         """Codes for dequantize, or inputs, with scale 1 and zero point 0 in the plainest blocks of the granularity."""
         c = self.configuration
         x = values.astype(self.code_dtype if c.operation == "dequantize" else self.dtype)
-        blocks = None if c.granularity == "any" else blocks_of(c.granularity, x.shape)
-        shape = () if blocks is None else parameter_shape(x.shape, blocks)
-        return self.case(x, np.ones(shape), np.zeros(shape, np.int64), block_size=blocks)
+        size = None if c.granularity == "any" else _blocks_of(c.granularity, x.shape)
+        shape = () if size is None else parameter_shape(x.shape, size)
+        return self.case(x, np.ones(shape), np.zeros(shape, np.int64), block_size=size)
+
+
+def evaluation_of(profile: Profile, case: Case) -> Array:
+    """The profile's own answer to a case."""
+    c = case.configuration
+    match c.operation:
+        case "quantize":
+            return profile.quantize(case.x, case.scale, case.zero, c.grid, c.block_size)
+        case "dequantize":
+            return profile.dequantize(case.x, case.scale, case.zero, c.grid, DTYPES[c.dtype], c.block_size)
+        case "fake_quantize":
+            return profile.fake_quantize(case.x, case.scale, case.zero, c.grid, c.block_size)
+
+
+def _blocks_of(granularity: Granularity, shape: Shape) -> BlockSize | None:
+    """The plainest blocks of a granularity: the first axis, the last vector, one group, one block; None per tensor."""
+    match granularity:
+        case "tensor":
+            return None
+        case "channel":
+            return blocks.per_channel(shape, 0)
+        case "token":
+            return blocks.per_token(shape)
+        case "group":
+            return blocks.per_group(shape, max(shape[-1], 1))
+        case "block":
+            return blocks.per_tensor(shape)

@@ -48,7 +48,7 @@ def _shape(s: CallShape) -> None:
     numbers = (s.offset, s.repeats, *(n for n in (s.size, s.rank) if n is not None))
     whole = all(type(n) is int and n >= 0 for n in numbers) and 1 <= s.repeats <= _REPEATS
     words = all(isinstance(w, str) for w in (s.layout, s.parameters, s.block))
-    if not whole or not words or s.threads not in {"one", "all"} or s.mode not in MODES:
+    if not whole or not words or type(s.each) is not bool or s.threads not in {"one", "all"} or s.mode not in MODES:
         refuse(f"a call is made in a way that there is not: {s!r:.200}")
 
 

@@ -5,7 +5,7 @@ from typing import Literal
 
 __all__ = ["TIERS", "Tier", "Volume"]
 
-Tier = Literal["quick", "standard"]
+Tier = Literal["quick", "standard", "exhaustive"]
 
 
 @dataclass(frozen=True)
@@ -23,4 +23,8 @@ class Volume:
     budget: int
 
 
-TIERS: dict[Tier, Volume] = {"quick": Volume(24, 0, 20), "standard": Volume(256, 250, 200)}
+TIERS: dict[Tier, Volume] = {
+    "quick": Volume(24, 0, 20),
+    "standard": Volume(256, 250, 200),
+    "exhaustive": Volume(24, 0, 4000),  # all that the quick tier has, and all inputs
+}

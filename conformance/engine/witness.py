@@ -1,63 +1,185 @@
-"""Witnesses: of all points that differ the simplest one, cut down to the smallest call that still shows it."""
+"""Witnesses: the smallest call that shows a difference, found by asking, and the script that makes it."""
 
 import contextlib
-from collections.abc import Sequence
+from collections.abc import Iterator
 from dataclasses import replace
-from fractions import Fraction
-from itertools import product
 from typing import Any
 
-import ml_dtypes
 import numpy as np
 
 from halfeven.conformance.bits import signed_bits
-from halfeven.conformance.configuration import DTYPES, Case, Configuration
-from halfeven.conformance.engine.call import PLAIN
-from halfeven.conformance.engine.compare import compare_codes, compare_reals
-from halfeven.conformance.engine.evidence import Crash, Ended, Evidence, Fault, Judged
-from halfeven.conformance.engine.explain import evaluation_of, flat
-from halfeven.conformance.engine.expression import expression
-from halfeven.conformance.engine.literal import literal, tensor_source
+from halfeven.conformance.configuration import Configuration
+from halfeven.conformance.engine.call import PLAIN, Answer, Call, arguments_of, leaves, numbers
+from halfeven.conformance.engine.evidence import Evidence, Finding
+from halfeven.conformance.engine.fitting.elements import flat
+from halfeven.conformance.engine.own import own_witness
+from halfeven.conformance.engine.script import script
+from halfeven.conformance.engine.shrink import disturbed, shrunk
+from halfeven.conformance.engine.tries import Trial, Tries, alike, case_of, operation_of, pair, pointed, trial_of
+from halfeven.conformance.quote import NoScript
 from halfeven.conformance.report.model import Witness
-from halfeven.reference import exact
-from halfeven.reference.blocks import Array
-from halfeven.reference.profile import Profile
+from halfeven.conformance.requirement import Arguments
 
-__all__ = ["hexadecimal", "witness"]
+__all__ = ["hexadecimal", "spoken", "witness"]
 
-# A vector kernel may treat the element in a full vector otherwise than the one left over.
-_COPIES = (1, 64)
-_SPELL_OUT = 64
+_WORDS = 400  # of an argument in a witness
+_LOOKED_AT = 16  # findings
+_BEFORE = (1, 4, 32)  # calls made before, in the hope that they bring a difference back
 
 
-def witness(e: Evidence, asked: Judged, where: Sequence[int] | Array) -> Witness:
-    """The witness of a call of an operation in which the points ``where`` (flat indices) differ."""
-    case, expected, actual = asked.case, asked.expected.value, asked.actual.value
-    assert case is not None, "an operation's"
-    profile = e.setting.profile
+def witness(e: Evidence, cause: str = "") -> Witness | None:
+    """What shows the difference that ``cause`` is the name of; None where no call does.
+
+    The call is asked again, alone and then after those before it, and made smaller as long as the difference stays.
+    The script has not been run yet: ``demonstrate`` runs it alone.
+    """
+    if e.findings and all(f.own for f in e.findings) and (found := own_witness(e)) is not None:
+        return found
+    tries, last = Tries(e), None
+    for t in _candidates(e, cause):
+        last = last or t
+        if t.actual.message.startswith("timed out"):
+            return _shown(e, t)
+        for before in _histories(e, t):
+            again = tries(t.call, before)
+            if again is not None and alike(again, t):
+                return _shown(e, shrunk(again, tries))
+        if tries.spent:
+            break
+    if last is None:
+        return None
+    return _bare(e, last, "the call alone did not differ when it was asked again")
+
+
+def _candidates(e: Evidence, cause: str) -> Iterator[Trial]:
+    """The calls that differ, the one that the cause speaks of first."""
+    # The document's own answer may take seconds: those that the cause speaks of first, then the smallest.
+    some = sorted(e.spoilt, key=lambda s: (not any(f in cause for f in s[1].faults), numbers(s[0].named)))
+    spoilt = (t for call, answer in some[:_LOOKED_AT] if (t := trial_of(e, call, answer)) is not None)
+    first = next(spoilt, None)
+    if first is not None and first.difference.words and first.difference.words in cause:
+        yield first
+    yield from _ordered(e)
+    if first is not None:
+        yield first
+        yield from spoilt
+    elif not e.findings:
+        for call in e.history[::-1][:_LOOKED_AT]:
+            [answer] = e.worker.answers([call])
+            if (t := trial_of(e, call, answer)) is not None:
+                yield t
+
+
+def _ordered(e: Evidence) -> Iterator[Trial]:
+    """What the findings show, the smallest calls first, those before that argue best for the document."""
+    found = [f for f in e.findings if not f.own]
+    if e.minimal_last and found:
+        yield _trial(e, found.pop())
+    others = []
+    for f in sorted(found, key=_numbers)[:_LOOKED_AT]:
+        if (t := _trial(e, f)).clear.rank == 0:
+            yield t
+        else:
+            others.append(t)
+    yield from sorted(others, key=lambda t: t.clear.rank)
+
+
+def _numbers(f: Finding) -> int:
+    call = f.compared.call
+    return int(f.compared.actual.value.size) if f.compared.case is not None else numbers(call and call.named)
+
+
+def _trial(e: Evidence, f: Finding) -> Trial:
+    compared = f.compared
+    call = compared.call or e.call(compared.case) if compared.case is not None else compared.call
+    assert call is not None, "a function's finding has its call"
+    at = 0 if f.difference.comparison is None else int(f.difference.comparison.where[0])
+    return pointed(e, Trial(call, compared.expected, compared.actual, f.difference, at))
+
+
+def _histories(e: Evidence, t: Trial) -> Iterator[tuple[Call, ...]]:
+    """Calls to be made before: none, the same one, and those that were made before it."""
+    yield ()
+    if t.actual.kind == "ended":
+        return
+    yield (t.call,)
+    place = next((i for i, call in enumerate(e.history) if call is t.call), 0)
+    for count in _BEFORE:
+        if place:
+            yield tuple(e.history[max(place - count, 0) : place])
+
+
+def _shown(e: Evidence, t: Trial) -> Witness:
+    """The witness with its script, and one that makes other calls first, which may play a part."""
+    try:
+        found = replace(_bare(e, t), script=script(e, t))
+    except NoScript as reason:
+        return _bare(e, t, str(reason))
+    if t.before or t.actual.kind == "ended" or t.actual.faults:
+        return found
+    with contextlib.suppress(NoScript):
+        return replace(found, longer=script(e, replace(t, before=disturbed(t))))
+    return found
+
+
+def _bare(e: Evidence, t: Trial, unshown: str = "") -> Witness:
+    """The witness without a script, and why it has none."""
+    found = _of_operation(e, t) if operation_of(t.call) else _of_function(t)
+    return replace(found, unshown=" ".join(unshown.split()))
+
+
+def _of_operation(e: Evidence, t: Trial) -> Witness:
+    case, c = case_of(e, t.call), e.setting.configuration
     elements = flat(case)
-    values, wanted = np.ascontiguousarray(actual).ravel(), np.broadcast_to(expected, actual.shape).ravel()
-    index = min(where[:4096], key=lambda i: _simplicity(elements, int(i)))
-    x, scale, zero = (a[index] for a in (elements.x, elements.scale, elements.zero))
-    found = _smallest(e, elements, int(index))
-    small, want, got = found or (case, wanted[index:], values[index:])
-    quotient, to_tie = _exact(profile, case, x, scale)
-    c = case.configuration
-    coordinates = tuple(int(j) for j in np.unravel_index(index, case.x.shape))
-    call = f"element {coordinates} of shape {case.x.shape}, {c}, blocks {c.block_size or 'none'}"
-    call += f"; {asked.shape}" if asked.shape != PLAIN else ""
-    return Witness(
-        x=hexadecimal(x),
-        scale=hexadecimal(scale),
-        zero=hexadecimal(zero) if len(profile.parameters) > 1 else "none",
-        expected=_shown(c, want[0]),
-        actual=_shown(c, got[0]),
-        quotient=quotient,
-        to_tie=to_tie,
-        where=call,
-        script=_script(e, small, want[0], () if found else coordinates) if small.x.size <= 2 * _SPELL_OUT else "",
-        reproduced=found is not None,
+    x, scale, zero = (a[t.at] for a in (elements.x, elements.scale, elements.zero)) if case.x.size else ("",) * 3
+    found = pair(t)
+    if found is not None:
+        expected, actual = (_value(case.configuration, v) for v in found)
+    else:
+        expected, actual = _unspoilt(t), t.difference.words
+    sizes = case.configuration.shape
+    where = (
+        f"element {tuple(int(j) for j in np.unravel_index(t.at, sizes))} of shape {sizes}"
+        if case.x.size
+        else (f"shape {sizes}")
     )
+    where += f", {c.grid}/{c.dtype}, blocks {case.configuration.block_size or 'none'}"
+    where += _how(t)
+    return Witness(
+        x=hexadecimal(x) if case.x.size else "no elements",
+        scale=hexadecimal(scale) if case.x.size else "",
+        zero=(hexadecimal(zero) if case.x.size else "") if len(e.setting.profile.parameters) > 1 else "none",
+        expected=expected,
+        actual=actual,
+        quotient=t.clear.quotient,
+        to_tie=t.clear.to_tie,
+        where=where,
+        nearer=t.clear.nearer,
+    )
+
+
+def _how(t: Trial) -> str:
+    """How the call is made, where that is not plain."""
+    shape = replace(t.call.shape, size=None, rank=None)
+    found = f"; {shape}" if shape != PLAIN else ""
+    return found + (f"; after {len(t.before)} other calls" if t.before else "")
+
+
+def _of_function(t: Trial) -> Witness:
+    wanted, got = (_said(a, t.difference.leaf) for a in (t.expected, t.actual))
+    return Witness(
+        x=spoken(arguments_of(t.call.named)),
+        scale="",
+        zero="",
+        expected=wanted,
+        actual=got,
+        where=t.difference.words + _how(t),
+    )
+
+
+def spoken(arguments: Arguments) -> str:
+    """The arguments of a function by name, long ones cut."""
+    return ", ".join(f"{name}={_short(value)}" for name, value in arguments.items())
 
 
 def hexadecimal(value: Any) -> str:
@@ -69,102 +191,49 @@ def hexadecimal(value: Any) -> str:
     return f"0x{bits:0{2 * a.dtype.itemsize}x} ({float(a)!r})"
 
 
-def _simplicity(elements: Case, i: int) -> tuple[float, float, int]:
-    """Points with a round scale, a small zero point and a small quotient are the easiest to follow."""
-    x, scale, zero = float(elements.x[i]), float(elements.scale[i]), float(elements.zero[i])
-    if not np.isfinite(x):
-        return np.inf, 0.0, 0
-    ratio = abs(x / scale) if scale else abs(x)
-    return ratio + abs(zero), scale, len(repr(x))
-
-
-def _smallest(e: Evidence, elements: Case, index: int) -> tuple[Case, Array, Array] | None:
-    """The element alone, then in a full vector, per tensor or in one or two rows; with what was expected and given."""
-    c, backend = elements.configuration, e.item.offer
-    forms = [None] if "tensor" in backend.granularities else []
-    granularity = next((g for g in (c.granularity, *backend.granularities) if g not in {"tensor", "any"}), None)
-    rows = [1, 2] if granularity in backend.granularities else []
-    for form, copies in product((*forms, *rows), _COPIES):
-        shape = (copies,) if form is None else (form, copies)
-        x, scale, zero = (np.array(a[index]) for a in (elements.x, elements.scale, elements.zero))
-        held = () if form is None else (form, 1)
-        alone = Case(
-            replace(
-                c,
-                shape=shape,
-                block_size=None if form is None else (1, copies),
-                granularity="tensor" if granularity is None or form is None else granularity,
-            ),
-            np.full(shape, x, x.dtype),
-            np.full(held, scale, scale.dtype),
-            np.full(held, zero, zero.dtype),
-        )
-        with contextlib.suppress(Crash, Fault, Ended):
-            [answer] = e.ask([alone])
-            if answer is None:
-                continue
-            expected = np.broadcast_to(evaluation_of(e.setting.profile, alone), answer.shape)
-            compare = compare_codes if c.operation == "quantize" else compare_reals
-            if compare(expected, answer).differing:
-                return alone, expected.ravel(), np.ascontiguousarray(answer).ravel()
-    return None
-
-
-def _exact(profile: Profile, case: Case, x: Any, parameter: Any) -> tuple[str, str]:
-    """The exact quotient and its distance to the nearest tie; empty where there is none to speak of."""
-    c = case.configuration
-    given = float(parameter)
-    if c.operation == "dequantize" or not np.isfinite(float(x)) or not np.isfinite(given) or not given:
-        return "", ""
-    scale = Fraction(given) / c.grid.qmax if profile.parameters[0] == "amax" else Fraction(given)
-    quotient = exact.quotient(Fraction(float(x)), scale)
-    return _fraction(quotient), _fraction(exact.distance_to_tie(Fraction(float(x)), scale))
-
-
-def _fraction(value: Fraction) -> str:
-    text = str(value)
-    return f"{text} ({float(value)!r})" if "/" in text and abs(value) < Fraction(2) ** 1000 else text
-
-
-def _shown(c: Configuration, value: Any) -> str:
+def _value(c: Configuration, value: Any) -> str:
     """A code as a number, whatever dtype holds it; a real by its bits."""
     number = float(value)
     whole = c.operation == "quantize" and number.is_integer() and not (number == 0 and np.signbit(number))
     return str(int(number)) if whole else hexadecimal(value)
 
 
-def _script(e: Evidence, case: Case, wanted: Any, at: tuple[int, ...]) -> str:
-    """Python source that shows the difference with NumPy and the target alone."""
-    c, profile = case.configuration, e.setting.profile
-    names = ["q" if c.operation == "dequantize" else "x", *profile.parameters]
-    arrays = dict(zip(names, (case.x, case.scale, case.zero), strict=False))
-    formula = expression(profile, c.operation, c.grid, DTYPES[c.dtype], case.scale.dtype)
-    imports, called = e.worker.script(replace(c, shape=case.x.shape))
-    needed = imports.splitlines()
-    lines = [*(line for line in needed if line.startswith("from __future__")), "import numpy as np"]
-    if "ml_dtypes" in formula or any(a.dtype == ml_dtypes.bfloat16 for a in arrays.values()):
-        lines.append("import ml_dtypes")
-    lines += [line for line in needed if line not in lines]
-    lines += [f"{name} = {literal(a)}" for name, a in arrays.items()]
-    if c.operation != "dequantize":
-        lines.append(f"qmin, qmax = {c.grid.qmin}, {c.grid.qmax}")
-    if not at and _formula_gives(formula, arrays, case, wanted):
-        lines.append(f"expected = {formula}")
+def _short(value: Any) -> str:
+    if isinstance(value, np.ndarray):
+        few = value.ravel()[:_WORDS]
+        small = few  # numbers of ml_dtypes have words of their own
+        if value.dtype.kind == "V":
+            small = few.astype(np.int64 if value.dtype.name.startswith(("int", "uint")) else np.float64)
+        listed = small.reshape(value.shape) if few.size == value.size else small
+        text = f"{listed.tolist()} {value.dtype}"
+    elif isinstance(value, tuple | list):
+        text = f"({', '.join(map(_short, value))})"
     else:
-        number = float(wanted)
-        said = repr(number) if np.isfinite(number) else f"float('{number}')"
-        lines.append(f"expected = {said}  # {hexadecimal(wanted)}: the reference")
-    if e.item.offer.array == "torch":
-        lines += [f"{name} = {tensor_source(name, a)}" for name, a in arrays.items()]
-    element = f"actual[{', '.join(map(str, at))}]" if at else "actual"
-    return "\n".join([*lines, f"actual = {called}", f"print(expected, {element})"])
+        text = repr(value)
+    return text if len(text) <= _WORDS else f"{text[:_WORDS]} ..."
 
 
-def _formula_gives(formula: str, arrays: dict[str, Array], case: Case, wanted: Any) -> bool:
-    grid = case.configuration.grid
-    scope = {"np": np, "ml_dtypes": ml_dtypes, **arrays, "qmin": grid.qmin, "qmax": grid.qmax}
-    with np.errstate(all="ignore"), contextlib.suppress(Exception):
-        value = np.asarray(eval(formula, scope)).ravel()[0]  # noqa: S307 - the formula is the profile's own text
-        both_nan = bool(np.isnan(value) and np.isnan(wanted))
-        return both_nan or (float(value) == float(wanted) and np.signbit(value) == np.signbit(wanted))
-    return False
+def _unspoilt(t: Trial) -> str:
+    """What is expected where the answer is none that a call may give."""
+    case_ = t.difference.words.partition(": ")[0]
+    said = {
+        "wrong shape": f"shape {np.shape(t.expected.value)}",
+        "wrong dtype": "a dtype that the document has for it",
+        "wrong result": "an array",
+        "mutated input": "arguments that stay as they are",
+        "not deterministic": "the same answer again",
+    }
+    if case_.startswith("stale output"):
+        return "a result of its own, every element written"
+    return said.get(case_, "the process as it was" if case_.startswith("changed") else "an answer")
+
+
+def _said(found: Answer, leaf: str) -> str:
+    if found.kind == "raised":
+        return found.error[0]
+    if found.faults or found.kind == "ended":
+        return found.faults[0] if found.faults else found.message
+    values = dict(leaves(found.value))
+    if leaf in values:
+        return _short(values[leaf])
+    return ", ".join(f"{name} = {_short(value)}" for name, value in values.items())

@@ -2,13 +2,13 @@
 
 from collections.abc import Sequence
 
-from halfeven.conformance.report.groups import SEVERITY, Group, group
-from halfeven.conformance.report.model import CONFORMING, Result
+from halfeven.conformance.report.groups import SEVERITY, Group
+from halfeven.conformance.report.model import CONFORMING, Cause, Result
 
-__all__ = ["UNKNOWN", "by_cause", "cause", "measured"]
+__all__ = ["UNKNOWN", "by_cause", "cause", "entries", "measured", "together", "words"]
 
 #: Where nothing that is known computes so; such results have this in common and nothing else.
-UNKNOWN = "no known model reproduces it"
+UNKNOWN = "no known behaviour gives these answers"
 _AS = "as "
 _MEASURED = " was measured to do"
 
@@ -22,7 +22,8 @@ def cause(result: Result) -> str:
     if result.outcome in CONFORMING or result.outcome == "not run":
         return ""
     head, _, tail = result.cause.partition(": ")
-    called = "formula" in result.configuration and "choices" not in result.configuration
+    told = {"choices", "property"} & result.configuration.keys()
+    called = "formula" in result.configuration and not told
     match result.outcome:
         case "explained" if called:
             return f"does what {measured(result.cause)} was measured to do" if _MEASURED in head else head
@@ -34,13 +35,40 @@ def cause(result: Result) -> str:
             return (tail if head.startswith(_AS) else result.cause) or UNKNOWN
 
 
+def words(key: Sequence[str]) -> str:
+    """A cause of ``by_cause`` in one line: its code, what is done, and where."""
+    code, sentence, where = key
+    return f"{code}  {sentence}".strip() + (f" ({where})" if where else "")
+
+
+def together(found: Group) -> list[str]:
+    """The codes that every result of a cause has too: it was seen with them alone."""
+    codes = [{c.code for c in entries(r)} - {found.key[0]} for r in found.results]
+    return sorted(set.intersection(*codes)) if codes else []
+
+
 def measured(said: str) -> str:
     """The profile or the release that a cause names, ``as torchao@0.18: ...``; empty where it names none."""
     head = said.partition(":")[0]
     return head.removeprefix(_AS).removesuffix(_MEASURED) if head.startswith(_AS) else ""
 
 
+def entries(result: Result) -> tuple[Cause, ...]:
+    """The causes of a result that differs; of an older report its cause in words, without a code."""
+    if result.outcome in CONFORMING or result.outcome == "not run":
+        return ()
+    return result.causes or (Cause("", cause(result)),)
+
+
 def by_cause(results: Sequence[Result]) -> list[Group]:
-    """The results that differ, by cause: the most frequent first, of equals the gravest."""
-    found = group((r for r in results if cause(r)), lambda r: (cause(r),))
+    """The results that differ, by cause: the most frequent first, of equals the gravest.
+
+    The key of a group is the cause's code, its sentence, and where it is so. A result with several causes is in the
+    groups of all.
+    """
+    by: dict[tuple[str, ...], list[Result]] = {}
+    for result in results:
+        for c in entries(result):
+            by.setdefault((c.code, c.sentence, c.where), []).append(result)
+    found = [Group(key, tuple(some)) for key, some in by.items()]
     return sorted(found, key=lambda g: (-len(g.results), -SEVERITY.index(g.outcome), g.key))

@@ -13,8 +13,9 @@ from numbers import Integral
 from pathlib import Path
 from typing import Any
 
-from halfeven.conformance.report.journal import Absent, Entry, Journal, Known, Plan
-from halfeven.conformance.report.model import SCHEMA_VERSION, BackendRecord, Report, Result, Witness
+from halfeven.conformance.report.causes import by_cause, together
+from halfeven.conformance.report.journal import Absent, Entry, Journal, Kept, Known, Plan
+from halfeven.conformance.report.model import SCHEMA_VERSION, BackendRecord, Cause, Report, Result, Witness
 from halfeven.conformance.report.schema import check, minor
 
 __all__ = [
@@ -23,6 +24,7 @@ __all__ = [
     "read_journal",
     "read_json",
     "read_plan",
+    "result_of",
     "to_dict",
     "write_json",
     "write_plan",
@@ -30,13 +32,17 @@ __all__ = [
 ]
 
 _DIGITS = 1_000
+#: The parts that are lines of a journal, but for results, and a field that no other has.
+_PARTS = {"known": "record", "absent": "absent", "kept": "answers"}
 _MINOR = int(SCHEMA_VERSION.partition(".")[2])
-# What minor version 1 added, and what a report of version 1.0 meant without it.
+# What minor versions have added, and what a report meant before.
 _ADDED: dict[str, dict[str, Any]] = {
-    "report": {"require": "any", "missing": []},
+    "report": {"require": "any", "missing": [], "causes": []},
     "backends": {"lacks": []},
-    "results": {"ended": "", "asked": 0, "refused": 0},
+    "results": {"ended": "", "asked": 0, "refused": 0, "causes": []},
 }
+#: What minor version 2 added to a witness.
+_SINCE_2 = {"nearer": "", "unshown": "", "longer": ""}
 
 
 def to_dict(report: Report) -> dict[str, Any]:
@@ -48,8 +54,9 @@ def to_dict(report: Report) -> dict[str, Any]:
     names = [f.name for f in dataclasses.fields(Report)]
     # What one looks for first stands first; the long list of results stands last.
     head = ("schema_version", "created", "command", "tier", "seed", "complete", "expected", "require")
-    order = [*head, *(n for n in names if n not in (*head, "results")), "results"]
-    return {name: _plain(getattr(report, name), name) for name in order}
+    order = [*head, *(n for n in names if n not in (*head, "results"))]
+    said = {name: _plain(getattr(report, name), name) for name in order}
+    return said | {"causes": _causes(report), "results": _plain(report.results, "results")}
 
 
 def from_dict(data: dict[str, Any], source: str = "report") -> Report:
@@ -64,11 +71,12 @@ def from_dict(data: dict[str, Any], source: str = "report") -> Report:
     if version is not None and version <= _MINOR:
         _upgrade(data)
     check(data, source, pick=version is not None and version > _MINOR)
+    fields = {name: value for name, value in data.items() if name != "causes"}  # these follow from the results
     report = Report(
         **{
-            **data,
+            **fields,
             "backends": tuple(_backend(b) for b in data["backends"]),
-            "results": tuple(_result(r) for r in data["results"]),
+            "results": tuple(result_of(r) for r in data["results"]),
             "not_run": tuple(dict(n) for n in data["not_run"]),
             "missing": tuple(data["missing"]),
         }
@@ -177,14 +185,18 @@ def read_journal(path: str | os.PathLike[str], plan: Plan | None = None) -> Jour
         source = f"{path}, line {number}"
         data = _load(line, source)
         part = _part(data)
+        if part == "result":
+            _upgrade({"results": [data]})
         check(data, source, part, pick=pick)
         match part:
             case "known":
                 journal.add(Known(_backend(data["record"]), data["waivers"]))
             case "absent":
                 journal.add(Absent(**data))
+            case "kept":
+                journal.add(Kept(**data))
             case _:
-                result = _result(data)
+                result = result_of(data)
                 _check_result(result, source)
                 journal.add(result)
     return journal
@@ -193,7 +205,20 @@ def read_journal(path: str | os.PathLike[str], plan: Plan | None = None) -> Jour
 def _part(data: object) -> str:
     """Which of the schema's parts a line of the journal is."""
     keys = data.keys() if isinstance(data, dict) else ()
-    return "known" if "record" in keys else "absent" if "absent" in keys else "result"
+    return next((part for part, key in _PARTS.items() if key in keys), "result")
+
+
+def _causes(report: Report) -> list[dict[str, Any]]:
+    """One entry for each cause, however many checks it fails; ``shown`` is the result whose witness shows it."""
+    found = []
+    for one in by_cause(report.results):
+        code, sentence, where = one.key
+        shares = [c.share for r in one.results for c in r.causes if (c.code, c.sentence, c.where) == one.key]
+        entry = {"code": code, "sentence": sentence, "where": where, "share": next(filter(None, shares), "")}
+        names = [r.backend for r in one.results]
+        backends = {name: names.count(name) for name in sorted({*names})}
+        found.append(entry | {"with": together(one), "backends": backends, "shown": one.shown.name})
+    return found
 
 
 def _upgrade(data: dict[str, Any]) -> None:
@@ -204,6 +229,10 @@ def _upgrade(data: dict[str, Any]) -> None:
             if isinstance(record, dict):
                 for name, value in added.items():
                     record.setdefault(name, value)
+    for result in data.get("results", ()) if isinstance(data.get("results"), list) else ():
+        shown = result.get("witness") if isinstance(result, dict) else None
+        if isinstance(shown, dict) and shown.keys().isdisjoint(_SINCE_2):  # its script was not run alone
+            shown |= {**_SINCE_2, "reproduced": False}
 
 
 def _check_whole(report: Report, source: str) -> None:
@@ -230,7 +259,7 @@ def _check_result(r: Result, source: str, where: str = "") -> None:
     said = ""
     if r.differing > r.points:
         said = f"{r.differing} of {r.points} points differ"
-    elif r.outcome == "exact" and (not r.points or r.differing or r.steps):
+    elif r.outcome in {"exact", "as measured", "bounded"} and (not r.points or r.differing or r.steps):
         said = f"{r.points} points were compared, {r.differing} differ by {r.steps}"
     elif r.outcome in {"not run", "implementation-defined"} and (r.differing or r.steps):
         said = f"{r.differing} points differ by {r.steps}"
@@ -248,9 +277,10 @@ def _backend(data: Mapping[str, Any]) -> BackendRecord:
     return BackendRecord(**{**data, **{name: tuple(data[name]) for name in lists}})
 
 
-def _result(data: Mapping[str, Any]) -> Result:
-    witness = data["witness"]
-    return Result(**{**data, "witness": None if witness is None else Witness(**witness)})
+def result_of(data: Mapping[str, Any]) -> Result:
+    """A result of its fields as plain data."""
+    witness, causes = data["witness"], tuple(Cause(**c) for c in data["causes"])
+    return Result(**{**data, "witness": None if witness is None else Witness(**witness), "causes": causes})
 
 
 def _plain(value: object, where: str) -> Any:
@@ -269,7 +299,7 @@ def _plain(value: object, where: str) -> Any:
             return {key: _plain(item, f"{where}/{key}") for key, item in value.items()}
         case list() | tuple():
             return [_plain(item, f"{where}/{i}") for i, item in enumerate(value)]
-        case BackendRecord() | Result() | Witness() | Known() | Absent():
+        case BackendRecord() | Cause() | Result() | Witness() | Known() | Absent() | Kept():
             names = (f.name for f in dataclasses.fields(value))
             return {name: _plain(getattr(value, name), f"{where}/{name}") for name in names}
         case _:

@@ -86,7 +86,8 @@ def diff(base: Report, head: Report) -> Diff:
     Checks are matched by backend, requirement, check and id; several results with the same four count as one,
     with their worst outcome. A check regresses where it
 
-    - conformed (exact, budgeted, implementation-defined) and is now explained, differs or crashed;
+    - conformed (exact, as measured, bounded, budgeted, implementation-defined) and is now explained, differs or
+      crashed;
     - parted and now parts for the worse: explained to differs, or either to crashed;
     - ran and does not run any more although its backend still runs: the check has vanished. A backend that does
       not run at all in head (its library is not installed, it was not named) is reported, but is no regression.

@@ -18,7 +18,7 @@ try:
 except ImportError:  # Windows has none
     fcntl = None
 
-__all__ = ["JOURNAL", "LOCK", "PLAN", "REPORT", "Lock", "locked", "read", "render", "report_of", "write"]
+__all__ = ["JOURNAL", "LOCK", "PLAN", "REPORT", "Lock", "locked", "read", "report_of", "write"]
 
 REPORT = "report.json"
 PLAN = "planned.json"
@@ -126,17 +126,6 @@ def report_of(plan: Plan, journal: Journal) -> Report:
         require=plan.require,
         missing=tuple(sorted(missing)),
     )
-
-
-def render(folder: Path) -> Report:
-    """Write the report that follows from the plan and the journal, and return it.
-
-    Raises:
-        ValueError, OSError: as ``read``; the report cannot be written.
-    """
-    report = report_of(*read(folder))
-    write(report, folder)
-    return report
 
 
 def write(report: Report, folder: Path) -> None:

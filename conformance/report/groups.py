@@ -15,6 +15,8 @@ SEVERITY: tuple[OutcomeName, ...] = (
     "not run",
     "implementation-defined",
     "exact",
+    "as measured",
+    "bounded",
     "budgeted",
     "explained",
     "differs",
@@ -77,6 +79,7 @@ class Group:
                 w is None,
                 not (w and w.reproduced),
                 not (w and w.script),
+                len(result.causes),  # one that shows nothing else
                 result.id,
             )
 

@@ -10,7 +10,7 @@ from typing import Any
 
 from halfeven.conformance.report.model import SCHEMA_VERSION, BackendRecord, Result
 
-__all__ = ["Absent", "Entry", "Journal", "Known", "Plan"]
+__all__ = ["Absent", "Entry", "Journal", "Kept", "Known", "Plan"]
 
 
 @dataclass(frozen=True)
@@ -49,7 +49,20 @@ class Absent:
     reason: str
 
 
-Entry = Result | Known | Absent
+@dataclass(frozen=True)
+class Kept:
+    """A bounded choice of the answers to a check, for the stage that concludes; written before the check's result.
+
+    Attributes:
+        name: the result's, or that of the trial that an explanation was put to.
+        answers: as ``engine/kept.py`` writes them.
+    """
+
+    name: str
+    answers: str
+
+
+Entry = Result | Known | Absent | Kept
 
 
 @dataclass
@@ -59,12 +72,16 @@ class Journal:
     results: dict[str, Result] = field(default_factory=dict)
     known: dict[str, Known] = field(default_factory=dict)
     absent: dict[str, str] = field(default_factory=dict)
+    kept: dict[str, str] = field(default_factory=dict)
 
     def add(self, entry: Entry) -> bool:
         """Take one line up; whether it says anything new."""
         match entry:
             case Result():
                 self.results[entry.name] = entry
+                return True
+            case Kept():
+                self.kept[entry.name] = entry.answers
                 return True
             case Absent():
                 new = self.absent.get(entry.absent) != entry.reason

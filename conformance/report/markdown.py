@@ -2,7 +2,9 @@
 
 from collections import Counter
 
-from halfeven.conformance.report.causes import UNKNOWN, cause, measured
+from halfeven.conformance.codes import NEAREST
+from halfeven.conformance.codes import UNKNOWN as UNKNOWN_CODE
+from halfeven.conformance.report.causes import UNKNOWN, by_cause, cause, entries, measured, together, words
 from halfeven.conformance.report.groups import SEVERITY, Group, aspect, backends, flatten, group, largest
 from halfeven.conformance.report.model import CONFORMING, BackendRecord, OutcomeName, Report, Result
 from halfeven.conformance.report.printable import printable
@@ -30,7 +32,14 @@ _ROWS = 60  # of any one table
 _WITNESSES = 48  # of the whole report
 _PER_BACKEND = (3, 12)  # the fewest and the most of one backend
 _CAUSES = 2  # of one requirement
+_NAMES = 4  # of backends with one cause
 _ALSO = 6  # requirements other than the one whose witness is shown
+
+#: Outcomes that need no table, and how their list begins.
+_AGREEING: dict[OutcomeName, str] = {
+    "exact": "Exact, bit for bit, in every check",
+    "as measured": "As a release was measured to do, where no document says what is right, in every check",
+}
 
 _Backends = list[tuple[BackendRecord, Group]]
 
@@ -45,6 +54,7 @@ def to_markdown(report: Report) -> str:
         "\n".join(f"- {verdict(record, results, report.require)}" for record, results in found)
         or "Nothing was tested.",
         _made_by(report),
+        *_causes(report),
         "## Outcomes\n\nChecks by backend and operation.",
         _outcomes(found),
         *(_requirements(record, results) for record, results in found if results.ran),
@@ -72,13 +82,36 @@ def verdict(record: BackendRecord, results: Group, require: str = EACH) -> str:
         case "exact" if results.counts["exact"] == ran:
             points = count(results.points, "value")
             return f"{name} conforms to {profile}{share}: {count(ran, 'check')} exact, {points} compared{tail}."
-        case "exact" | "implementation-defined" | "budgeted":
-            kinds: tuple[OutcomeName, ...] = ("exact", "budgeted", "implementation-defined")
+        case outcome if outcome in CONFORMING:
+            kinds: tuple[OutcomeName, ...] = ("exact", "as measured", "bounded", "budgeted", "implementation-defined")
             parts = ", ".join(f"{results.counts[o]:,} {o}" for o in kinds if results.counts[o])
             return f"{name} conforms to {profile}{share}: of {count(ran, 'check')} {parts}{tail}."
         case _:
             said = f"{name} differs from {profile}: {len(results.parting):,} of {count(ran, 'check')}"
             return f"{said}{tail}{_explanation(results)}."
+
+
+def _causes(report: Report) -> list[str]:
+    """One row for each cause, however many checks it fails."""
+    rows = []
+    for found in by_cause(report.results):
+        code_, sentence, where = found.key
+        also, names = together(found), sorted({r.backend for r in found.results})
+        shares = {c.share: None for r in found.results for c in r.causes if (c.code, c.sentence, c.where) == found.key}
+        said = sentence + (f" (with {', '.join(also)})" if also and code_ else "")
+        more = f" and {len(names) - _NAMES} more" if len(names) > _NAMES else ""
+        rows.append(
+            (
+                code(code_),
+                text(said, 200),
+                text("; ".join(filter(None, (where, *(f"gives {s}" for s in shares if s)))), 120),
+                f"{len(found.results):,}",
+                ", ".join(map(code, names[:_NAMES])) + more,
+            )
+        )
+    headers = ("code", "what it does", "where", "checks", "backends")
+    tail = "`halfeven explain CODE` tells more of each."
+    return [f"## Causes\n\n{capped(rows, headers, _ROWS, 'cause', ('checks',))}\n\n{tail}"] if rows else []
 
 
 def _explanation(results: Group) -> str:
@@ -133,13 +166,13 @@ def _requirements(record: BackendRecord, results: Group) -> str:
             _cause(part),
         )
         for part in _worst_first(results)
-        if part.outcome != "exact"
+        if part.outcome not in _AGREEING
     ]
     headers = ("requirement", "outcome", "checks that part", "points", "differing", "largest step", "cause")
     right = ("checks that part", "points", "differing")
     parts = [f"## {library(record)} against profile {code(record.profile)}"]
     parts += [capped(rows, headers, _ROWS, "requirement", right)] if rows else []
-    return "\n\n".join([*parts, *_exact(record, results)])
+    return "\n\n".join([*parts, *_agreeing(record, results)])
 
 
 def _worst_first(results: Group) -> list[Group]:
@@ -147,16 +180,22 @@ def _worst_first(results: Group) -> list[Group]:
     return sorted(found, key=lambda g: SEVERITY.index(g.outcome), reverse=True)
 
 
-def _exact(record: BackendRecord, results: Group) -> list[str]:
-    """What is exact needs no table: one line for each operation or function, with its aspects."""
-    exact = [g for g in group(results.results, lambda r: (r.operation, r.requirement)) if g.outcome == "exact"]
-    by = group((r for g in exact for r in g.results), lambda r: (r.operation,))
-    lines = [
-        f"- {code(part.key[0])}: {', '.join(sorted({aspect(r.requirement) for r in part.results}))} "
-        f"({count(part.points, 'point')})"
-        for part in by
-    ]
-    return [f"Exact, bit for bit, in every check of {code(record.name)}:", "\n".join(lines)] if lines else []
+def _agreeing(record: BackendRecord, results: Group) -> list[str]:
+    """What agrees needs no table: one line for each operation or function, with its aspects.
+
+    What a document says, and what was only measured, are told apart.
+    """
+    requirements = group(results.results, lambda r: (r.operation, r.requirement))
+    parts = []
+    for outcome, head in _AGREEING.items():
+        agreeing = (r for g in requirements if g.outcome == outcome for r in g.results)
+        lines = [
+            f"- {code(part.key[0])}: {', '.join(sorted({aspect(r.requirement) for r in part.results}))} "
+            f"({count(part.points, 'point')})"
+            for part in group(agreeing, lambda r: (r.operation,))
+        ]
+        parts += [f"{head} of {code(record.name)}:", "\n".join(lines)] if lines else []
+    return parts
 
 
 def _cause(part: Group) -> str:
@@ -169,13 +208,13 @@ def _cause(part: Group) -> str:
 
 
 def _witnesses(report: Report, found: _Backends) -> list[str]:
-    parting = [(record, group(results.parting, _same)) for record, results in found]
+    parting = [(record, _differences(results)) for record, results in found]
     parting = [(record, differences) for record, differences in parting if differences]
     if not parting:
         return []
     least, most = _PER_BACKEND
     limit = max(least, min(most, _WITNESSES // len(parting)))
-    parts = ["## Witnesses\n\nOne for each backend and cause. A script needs NumPy and the library alone."]
+    parts = ["## Witnesses\n\nOne for each backend and cause. Each script was run alone, and showed its difference."]
     for record, differences in parting:
         parts += [f"### {library(record)}", *(_witness(report, g) for g in _first_of_each(differences)[:limit])]
         if len(differences) > limit:
@@ -184,38 +223,47 @@ def _witnesses(report: Report, found: _Backends) -> list[str]:
     return parts
 
 
-def _same(result: Result) -> tuple[str, str]:
-    """What is shown once: a model found, whatever requirements it breaks; else each requirement has its own."""
+def _differences(results: Group) -> list[Group]:
+    """What is shown once: a cause, whatever requirements it breaks; else each requirement has its own."""
+    known = [g for g in by_cause(results.parting) if g.key[0] not in {"", UNKNOWN_CODE, NEAREST}]
+    told = {c for g in known for c in g.key[:1]}
+    rest = [r for r in results.parting if not {c.code for c in entries(r)} & told]
+    return [*known, *group(rest, _same)]
+
+
+def _same(result: Result) -> tuple[str, str, str]:
     found = cause(result)
-    known = (
-        found not in {"", UNKNOWN}
-        and "formula" not in result.configuration
-        and result.outcome not in {"timed out", "crashed"}
-    )
-    return ("", found) if known else (result.requirement, result.cause)
+    known = found not in {"", UNKNOWN} and "formula" not in result.configuration and not result.causes
+    return ("", "", found) if known else ("", result.requirement, result.cause)
 
 
 def _first_of_each(differences: list[Group]) -> list[Group]:
     """The worst first; before that, each cause once before any comes again, so that a cap hides no cause."""
-    seen: Counter[str] = Counter()
+    seen: Counter[tuple[str, ...]] = Counter()
     ranked = sorted(differences, key=lambda g: tuple(MEANING).index(g.outcome), reverse=True)
     turn = []
     for g in ranked:
-        seen[g.key[1]] += 1
-        turn.append((seen[g.key[1]], g))
+        what = g.key if g.key[0] else g.key[2:]
+        seen[what] += 1
+        turn.append((seen[what], g))
     return [g for _, g in sorted(turn, key=lambda pair: pair[0])]
 
 
 def _witness(report: Report, difference: Group) -> str:
     result, w = difference.shown, difference.shown.witness
-    parts = [f"#### {code(result.requirement)}: {difference.outcome}"]
+    known = difference.key[0]
+    parts = [
+        f"#### {text(words(difference.key), 200)}"
+        if known
+        else f"#### {code(result.requirement)}: {difference.outcome}"
+    ]
     checks = count(len(difference.results), "check")
     far = steps(largest(difference.results))
-    said = f"{text(result.cause)}. " if result.cause else ""
-    also = sorted({r.requirement for r in difference.results} - {result.requirement})
+    said = f"{text(result.cause)}. " if result.cause and not known else ""
+    also = sorted({r.requirement for r in difference.results} - ({result.requirement} if not known else set()))
     more = f" and {len(also) - _ALSO:,} more" if len(also) > _ALSO else ""
     parts += _sentence(result)
-    parts += [f"Breaks also: {', '.join(map(code, also[:_ALSO]))}{more}."] if also else []
+    parts += [f"Breaks{'' if known else ' also'}: {', '.join(map(code, also[:_ALSO]))}{more}."] if also else []
     parts.append(f"{said}In {checks}" + (f", by at most {far}." if far else "."))
     if w is None:
         if result.outcome not in {"timed out", "crashed"}:
@@ -232,10 +280,12 @@ def _witness(report: Report, difference: Group) -> str:
             ("where", w.where),
         ]
         parts.append(table(("", "value"), [(name, code(value)) for name, value in rows if value]))
-        if w.script:
+        if w.nearer:
+            parts.append(f"{text(w.nearer)}.")
+        if w.reproduced:
             parts.append(fence(w.script, "python"))
-            if not w.reproduced:
-                parts.append("The script's small call was not seen to differ; it takes the whole call.")
+        elif w.unshown:
+            parts.append(f"No script: {text(w.unshown)}.")
     if result.detail:
         parts.append(fence(result.detail, "text", 30))
     parts.append(f"To see it again:\n\n{fence(replay(report, result), 'sh')}")

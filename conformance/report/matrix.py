@@ -1,10 +1,12 @@
 """The matrix over all committed reports: what each backend does with each aspect of the profile it claims."""
 
 import os
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from urllib.parse import quote
 
+from halfeven.conformance.report.causes import words
 from halfeven.conformance.report.codec import read_json
 from halfeven.conformance.report.groups import Group, aspect, backends, group
 from halfeven.conformance.report.model import OPERATIONS, BackendRecord, Report, Result
@@ -17,17 +19,24 @@ _INTRODUCTION = (
     "Each row is a library as installed from its public package, held against the profile in its row. "
     "This page is generated from the reports in the folders next to it."
 )
+#: Pages that a folder of reports may have besides, and what they answer.
+_BESIDE = {
+    "questions/README.md": "Which rounding does each really do?",
+    "exhaustive.md": "Are all inputs of a dtype right?",
+    "performance/README.md": "How fast are the kernels?",
+}
 _CAUSES = 2  # named in a row of the functions
 _ASPECTS = 3  # named in a row of the differences
 _DIFFERENCES = 200
 
 
-def matrix(reports: Sequence[Report], links: Sequence[str] = ()) -> str:
+def matrix(reports: Sequence[Report], links: Sequence[str] = (), beside: Sequence[str] = ()) -> str:
     """The matrix as Markdown.
 
     Args:
         reports: one per run; their order is the order of the rows.
         links: for each report the path to link to, relative to the matrix; without it there are no links.
+        beside: the other pages to link to, of those that there are.
     """
     if links and len(links) != len(reports):
         msg = f"links={links!r} is not accepted: give one for each of the {len(reports)} reports, or none"
@@ -44,7 +53,7 @@ def matrix(reports: Sequence[Report], links: Sequence[str] = ()) -> str:
     ]
     parts = [
         "# What real libraries do",
-        _INTRODUCTION,
+        " ".join([_INTRODUCTION, *(f"[{_BESIDE[page]}]({page})" for page in beside)]),
         *(["**Incomplete:**\n\n" + "\n".join(problems)] if problems else []),
         _overview(rows),
         *(_operation(operation, rows) for operation in OPERATIONS),
@@ -58,6 +67,8 @@ def matrix(reports: Sequence[Report], links: Sequence[str] = ()) -> str:
 def write_matrix(reports_dir: str | os.PathLike[str]) -> Path:
     """Read ``*/report.json`` under the folder and write the matrix to its ``README.md``; the same reports, same bytes.
 
+    It links the folder's other pages.
+
     Raises:
         FileNotFoundError: there is no report.
         ValueError: a report does not follow the schema.
@@ -69,7 +80,8 @@ def write_matrix(reports_dir: str | os.PathLike[str]) -> Path:
         raise FileNotFoundError(msg)
     target = root / "README.md"
     links = [f"{p.parent.name}/report.md" if p.with_name("report.md").exists() else f"{p.parent.name}/" for p in paths]
-    content = matrix([read_json(path) for path in paths], links)
+    beside = [page for page in _BESIDE if (root / page).exists()]
+    content = matrix([read_json(path) for path in paths], links, beside)
     target.write_text(content, encoding="utf-8", newline="\n")
     return target
 
@@ -137,24 +149,33 @@ def _of_functions(results: Group) -> Iterable[Result]:
 
 
 def _functions(rows: _Rows) -> str:
-    """One row for each backend and function: what is exact, what differs, and as which version."""
+    """One row for each backend and function: what is exact, what is as measured, what differs, and as which version."""
     body = []
     for name, record, results in rows:
         for part in group(_of_functions(results), lambda r: (r.operation,)):
-            exact = sum(g.outcome == "exact" for g in group(part.results, lambda r: (r.requirement,)))
+            outcomes = Counter(g.outcome for g in group(part.results, lambda r: (r.requirement,)))
             causes = "; ".join(text(c, 120) for c in part.causes[:_CAUSES])
             body.append(
-                (name, code(record.profile), code(part.key[0]), _cell(part), f"{exact:,}", causes, f"{part.points:,}")
+                (
+                    name,
+                    code(record.profile),
+                    code(part.key[0]),
+                    _cell(part),
+                    f"{outcomes['exact']:,}",
+                    f"{outcomes['as measured'] or ''}",
+                    causes,
+                    f"{part.points:,}",
+                )
             )
-    headers = ("backend", "profile", "function", "outcome", "exact requirements", "cause", "points compared")
-    right = ("exact requirements", "points compared")
+    headers = ("backend", "profile", "function", "outcome", "exact", "as measured", "cause", "points compared")
+    right = ("exact", "as measured", "points compared")
     return f"## Documented functions\n\n{table(headers, body, right)}" if body else ""
 
 
 def _differences(rows: _Rows) -> str:
     body = []
     for name, record, results in rows:
-        for part in group(results.parting, lambda r: (r.operation, r.cause)):
+        for part in group(results.parting, lambda r: (r.operation, _said(r))):
             w = part.shown.witness
             shown = (w.x, w.scale, w.zero, w.expected, w.actual) if w else ("no witness", "", "", "", "")
             body.append(
@@ -175,6 +196,11 @@ def _differences(rows: _Rows) -> str:
     more = f"\n\n{count(left, 'difference')} more not shown here; the JSON reports have them all." if left > 0 else ""
     shown_table = table((*headers, "x", "scale", "zero", "expected", "actual"), body[:_DIFFERENCES])
     return f"## Differences found\n\nOne witness for each cause; the reports have the scripts.\n\n{shown_table}{more}"
+
+
+def _said(result: Result) -> str:
+    """The causes with their codes; of an older report its cause."""
+    return "; ".join(words((c.code, c.sentence, c.where)) for c in result.causes) or result.cause
 
 
 def _some(names: Iterable[str]) -> str:

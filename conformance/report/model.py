@@ -8,10 +8,21 @@ from typing import Any, Literal
 from halfeven.conformance.report import share as shares
 
 OutcomeName = Literal[
-    "exact", "explained", "budgeted", "differs", "implementation-defined", "timed out", "crashed", "not run"
+    "exact",
+    "as measured",
+    "bounded",
+    "explained",
+    "budgeted",
+    "differs",
+    "implementation-defined",
+    "timed out",
+    "crashed",
+    "not run",
 ]
-CONFORMING: frozenset[OutcomeName] = frozenset({"exact", "budgeted", "implementation-defined"})
-SCHEMA_VERSION = "1.1"
+CONFORMING: frozenset[OutcomeName] = frozenset(
+    {"exact", "as measured", "bounded", "budgeted", "implementation-defined"}
+)
+SCHEMA_VERSION = "1.2"
 #: The most characters that are kept of what a backend may say at any length.
 LONGEST = {"cause": 600, "detail": 16_384, "value": 4_096, "script": 65_536, "fact": 600}
 #: In the documents' order, as ``halfeven.reference`` has them: said here too, so that reports are read without NumPy.
@@ -23,6 +34,7 @@ __all__ = [
     "OPERATIONS",
     "SCHEMA_VERSION",
     "BackendRecord",
+    "Cause",
     "OutcomeName",
     "Report",
     "Result",
@@ -40,8 +52,11 @@ class Witness:
         expected, actual: the code, or the hex bit pattern of the real, with its decimal.
         quotient: the exact rational x / scale as "p/q", and ``to_tie``, its exact distance to the nearest tie.
         where: the index of the element, and the call's shape, layout and block size, in words.
-        script: Python source of about ten lines that shows it with NumPy and the target alone.
-        reproduced: whether the engine saw the script's small call differ; else the whole call is needed.
+        script: Python source that makes the call with the library alone, and prints what is expected and what comes.
+        reproduced: whether the script was run, alone in a process of its own, and showed the difference.
+        nearer: where the implementation is nearer to the equation in exact numbers than the document, that it is.
+        unshown: why there is no script.
+        longer: a script that makes other calls first, until either was run.
     """
 
     x: str
@@ -54,10 +69,37 @@ class Witness:
     where: str = ""
     script: str = ""
     reproduced: bool = False
+    nearer: str = ""
+    unshown: str = ""
+    longer: str = ""
 
     def __post_init__(self) -> None:  # noqa: D105 - what a backend's values look like may be long
-        _cut(self, "value", ("x", "scale", "zero", "expected", "actual", "quotient", "to_tie", "where"))
-        _cut(self, "script", ("script",))
+        _cut(
+            self,
+            "value",
+            ("x", "scale", "zero", "expected", "actual", "quotient", "to_tie", "where", "nearer", "unshown"),
+        )
+        _cut(self, "script", ("script", "longer"))
+
+
+@dataclass(frozen=True)
+class Cause:
+    """One thing that an implementation does otherwise than the document; many checks may fail by it.
+
+    Attributes:
+        code: stable, such as HE101.
+        sentence: what the implementation does, then what the document says.
+        where: the calls or values in which it does so, such as "the last n mod 8 elements"; empty where in all.
+        share: of the answers there, those that it gives, in words; empty where it gives all.
+    """
+
+    code: str
+    sentence: str
+    where: str = ""
+    share: str = ""
+
+    def __post_init__(self) -> None:  # noqa: D105 - it may quote a backend
+        _cut(self, "cause", ("sentence", "where", "share"))
 
 
 @dataclass(frozen=True)
@@ -70,6 +112,7 @@ class Result:
         differing: how many of them differ.
         steps: the largest difference, in ``unit`` ("code steps", "ulp" or "").
         cause: what the difference is, in words: the model that reproduces it, or the fault found.
+        causes: the same one by one, as all answers of the backend have it; empty where nothing differs.
         detail: for a crash its traceback; for what did not run, the reason; for what the document leaves open, the
             value seen.
         asked: the calls that were made, and how many of them the backend ``refused``.
@@ -95,6 +138,7 @@ class Result:
     ended: str = ""
     asked: int = 0
     refused: int = 0
+    causes: tuple[Cause, ...] = ()
 
     def __post_init__(self) -> None:  # noqa: D105 - a message of a backend may be of any length
         if max(len(self.cause), len(self.detail), len(self.ended)) > LONGEST["cause"]:

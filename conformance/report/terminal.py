@@ -4,7 +4,7 @@ import textwrap
 from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
 
-from halfeven.conformance.report.causes import by_cause
+from halfeven.conformance.report.causes import by_cause, measured, together, words
 from halfeven.conformance.report.groups import SEVERITY, Group, backends, largest
 from halfeven.conformance.report.model import Report, Result, Witness
 from halfeven.conformance.report.printable import printable
@@ -14,6 +14,7 @@ from halfeven.conformance.report.words import count, not_run, percent, progress,
 __all__ = ["short", "to_text"]
 
 _CAUSES, _SHOWN = 8, 3  # causes in all, and those with a witness
+_BACKENDS = 6  # of one cause
 _WORDS = 200  # of an argument, of an answer, of a reason
 _SCRIPT = 12
 
@@ -37,15 +38,22 @@ def to_text(report: Report, width: int = 80, out: str = "") -> str:
 def _backends(report: Report, width: int) -> list[str]:
     """A line for each backend, the worst first: name, verdict, checks that differ of those that ran, share not run.
 
+    Where any only does as a release was measured to, a column says in how many checks.
+
     A name that is too long for the width has a line of its own. Below comes why a backend has few results or none.
     """
-    rows = [("backend", "verdict" if report.complete else "so far", "checks", "not run")]
+    rows: list[tuple[str, ...]] = [
+        ("backend", "verdict" if report.complete else "so far", "checks", "as measured", "not run")
+    ]
     worst_first = sorted(backends(report), key=lambda pair: -SEVERITY.index(pair[1].outcome))
     rows += [_row(printable(r.name, ""), verdict(g, report.require, r.lacks), g) for r, g in worst_first]
-    rows += [(_name(entry), "not run", "", "") for entry in report.not_run]
-    name, said, checks, skipped = (max(map(len, column)) for column in zip(*rows, strict=True))
-    numbers = f"{{:<{said}}}  {{:>{checks}}}  {{:>{skipped}}}"
-    name = max((len(row[0]) for row in rows if len(row[0]) + len(numbers.format("", "", "")) + 2 <= width), default=0)
+    rows += [(_name(entry), "not run", "", "", "") for entry in report.not_run]
+    if not any(r.outcome == "as measured" for r in report.results):
+        rows = [(*row[:-2], row[-1]) for row in rows]
+    name, said, *others = (max(map(len, column)) for column in zip(*rows, strict=True))
+    numbers = "  ".join([f"{{:<{said}}}", *(f"{{:>{n}}}" for n in others)])
+    left = width - len(numbers.format("", *[""] * len(others))) - 2
+    name = max((len(row[0]) for row in rows if len(row[0]) <= left), default=0)
     lines = []
     for row in rows:
         cells = numbers.format(*row[1:]).rstrip()
@@ -54,10 +62,11 @@ def _backends(report: Report, width: int) -> list[str]:
     return [*lines, "", *notes] if notes else lines
 
 
-def _row(name: str, said: str, results: Group) -> tuple[str, str, str, str]:
+def _row(name: str, said: str, results: Group) -> tuple[str, ...]:
     ran, planned = len(results.ran), len(results.results)
     checks = f"{len(results.parting):,}/{ran:,}" if results.parting else f"{ran:,}"
-    return name, said, checks, percent(planned - ran, planned) if planned else ""
+    alike = results.counts["as measured"]
+    return name, said, checks, f"{alike:,}" if alike else "", percent(planned - ran, planned) if planned else ""
 
 
 def _name(entry: dict[str, str]) -> str:
@@ -85,14 +94,40 @@ def _causes(report: Report, found: Sequence[Group], width: int) -> list[str]:
     several = len({r.backend for r in report.results}) > 1
     lines = []
     for place, one in enumerate(found[:_CAUSES]):
-        names = {r.backend for r in one.results}
+        names = Counter(r.backend for r in one.results)
         counted = count(len(one.results), "check") + (f", {count(len(names), 'backend')}" if several else "")
-        lines += _with_count(shorten(one.key[0], _WORDS), counted, width)
-        if place < _SHOWN:
-            lines += _wrapped(_witness(one.shown), width, first="    ", then="    ")
+        lines += _with_count(shorten(_headed(one), _WORDS), counted, width)
+        below = [_by_backend(names)] if len(names) > 1 else []
+        below += [*_shares(one), _witness(one.shown), *_claims(one)] if place < _SHOWN else []
+        lines += [line for said in below for line in _wrapped(said, width, first="    ", then="    ")]
     if len(found) > _CAUSES:
         lines.append(f"{count(len(found) - _CAUSES, 'more cause')} in the report")
     return lines
+
+
+def _headed(one: Group) -> str:
+    """``HE118  adds the zero point before rounding ... (with HE101)``."""
+    also = together(one)
+    return words(one.key) + (f" (with {', '.join(also)})" if also and one.key[0] else "")
+
+
+def _by_backend(names: Counter[str]) -> str:
+    """The backends, and in how many checks of each: ``torch.learnable 12, torch.compiled 3``."""
+    some = [f"{name} {number:,}" for name, number in names.most_common(_BACKENDS)]
+    left = len(names) - _BACKENDS
+    return ", ".join(some) + (f" and {left:,} more" if left > 0 else "")
+
+
+def _shares(one: Group) -> list[str]:
+    found = {c.share: None for r in one.results for c in r.causes if (c.code, c.sentence, c.where) == one.key}
+    return [f"it gives {share}" for share in found if share][:1]
+
+
+def _claims(one: Group) -> list[str]:
+    """What to claim instead, where some release does the same; and where the cause is told in full."""
+    names = list(dict.fromkeys(filter(None, (measured(r.cause) for r in one.results))))
+    claim = f"claim {names[0]}, or change it; " if names and " " not in names[0] else ""
+    return [f"help: {claim}halfeven explain {one.key[0]}"] if one.key[0] else []
 
 
 def _with_count(words: str, counted: str, width: int) -> list[str]:
@@ -164,11 +199,11 @@ def _differences(whole: Group, shown: Result) -> Iterator[str]:
         return
     found = by_cause(whole.results)
     for one in found[:_SHOWN]:
-        yield f"  {shorten(one.key[0], _WORDS)} ({count(len(one.results), 'check')})"
+        yield f"  {shorten(_headed(one), _WORDS)} ({count(len(one.results), 'check')})"
     if len(found) > _SHOWN:
         yield f"  {count(len(found) - _SHOWN, 'more cause')} in .results"
     far = steps(largest([shown]))
-    yield f"  {shown.requirement}" + (f", by {far}:" if far else ":")
+    yield f"  {shown.requirement}" + (f", by {'up to ' if shown.steps > 1 else ''}{far}:" if far else ":")
     w = shown.witness
     if w is None:
         yield from (f"    {line}" for line in shown.detail.strip().splitlines()[-3:])
@@ -178,7 +213,8 @@ def _differences(whole: Group, shown: Result) -> Iterator[str]:
         if w.quotient:
             yield f"    exact quotient {shorten(w.quotient, _WORDS)}"
             yield f"    distance to the nearest tie {shorten(w.to_tie, _WORDS)}"
-        script = w.script.strip().splitlines()
+        yield from (f"    {said}" for said in (w.nearer, w.unshown and f"no script: {w.unshown}") if said)
+        script = w.script.strip().splitlines() if w.reproduced else []
         # One line more is shown rather than announced.
         yield from (f"    {line}" for line in script[: None if len(script) == _SCRIPT + 1 else _SCRIPT])
         if len(script) > _SCRIPT + 1:
@@ -187,4 +223,4 @@ def _differences(whole: Group, shown: Result) -> Iterator[str]:
         yield f"    {shorten(w.where, _WORDS)}"
         said = {"arguments": w.x, "expected": w.expected, "actual": w.actual}
         yield from (f"    {name} {shorten(value, _WORDS)}" for name, value in said.items())
-        yield "    .witness.script makes the call"
+        yield "    .witness.script makes the call" if w.reproduced else f"    no script: {w.unshown}"

@@ -34,6 +34,8 @@ __all__ = [
 
 MEANING: dict[OutcomeName, str] = {
     "exact": "every value compared is the one that the profile documents, bit for bit",
+    "as measured": "every value compared is what a release was measured to do; no document says it",
+    "bounded": "sums lie within the bound proved for any order of addition, which no document states; else as exact",
     "budgeted": "it differs by no more than a declared waiver allows, and only at ties",
     "implementation-defined": "the document is silent; the value seen is reported and never failed",
     "explained": "it differs from the profile it claims, and another model, which is named, reproduces it bit for bit",
@@ -174,6 +176,8 @@ def share(results: Group, require: str = EACH, lacks: Collection[str] = ()) -> s
         return f"nothing differs in {_those(ran, skipped)}, too few to conform: {shorten(missed, 300)}"
     else:
         said = f"conforms in {_those(ran, skipped)}"
+    if alike := results.counts["as measured"]:
+        said += f"; {alike:,} as measured"
     # Most of it missing wants a reason; a few checks have theirs in the report.
     why = f": {not_run(results)}" if skipped > ran else ""
     return f"{said}{left} not run{why}" if skipped else said

@@ -19,6 +19,7 @@ from halfeven.conformance.backends.registry import NotInstalled, UnknownBackend,
 from halfeven.conformance.configuration import Configuration
 from halfeven.conformance.engine.batch import load, pieces
 from halfeven.conformance.engine.call import Answer, Call
+from halfeven.conformance.quote import NoScript, Spelt
 from halfeven.conformance.workers.frames import Channel
 from halfeven.conformance.workers.greeting import greeting
 from halfeven.conformance.workers.inside import Inside, text_of
@@ -109,14 +110,19 @@ def _refusal(error: BaseException) -> str:
 def _told(worker: Inside, asked: Mapping[str, Any]) -> dict[str, Any]:
     questions: dict[str, Callable[[Any], Any]] = {
         "path": lambda _: str(worker.path()),
-        "script": lambda c: [*map(str, worker.script(_configuration(c)))],
-        "quoted": lambda q: None if (found := worker.quoted(*q)) is None else [*map(str, found)],
+        "script": lambda q: _spelt(worker.script(q[0], q[1], None if q[2] is None else _configuration(q[2]))),
     }
     [(what, about)] = asked.items()
     try:
         return {what: questions[what](about)}
+    except NoScript as reason:
+        return {"raised": str(reason)}
     except BaseException as error:  # noqa: BLE001 - as for a call
         return {"raised": f"{type(error).__name__}: {text_of(error)}"}
+
+
+def _spelt(found: Spelt) -> list[str]:
+    return [str(found.header), str(found.called), str(found.steps)]
 
 
 def _configuration(data: Mapping[str, Any]) -> Configuration:

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from halfeven.conformance.configuration import Configuration
+from halfeven.conformance.quote import NoScript, Spelt
 from halfeven.conformance.workers.process import Process
 from halfeven.conformance.workers.remote import BROKEN, BUDGET, TIMEOUT, Remote
 from halfeven.conformance.workers.server import Server
@@ -16,6 +17,8 @@ __all__ = ["Child"]
 
 class Child(Remote):
     """A registered backend, an entry point or ``pkg.mod:attr``, in children of a server."""
+
+    sweeps = True
 
     def __init__(
         self,
@@ -43,21 +46,15 @@ class Child(Remote):
         self._server, self._profile = server, profile
         self._memory = memory or _half_of_all()
 
-    def script(self, configuration: Configuration) -> tuple[str, str]:
-        """The backend's own script, or one that imports the function by its name."""
+    def script(self, formula: str, passed: Mapping[str, str], configuration: Configuration | None = None) -> Spelt:
+        """The backend's own script, or the call of the function itself."""
         c = configuration
-        told = self._told({"script": {**vars(c), "grid": [c.grid.qmin, c.grid.qmax]}})
+        said = None if c is None else {**vars(c), "grid": [c.grid.qmin, c.grid.qmax]}
+        told = self._told({"script": [formula, dict(passed), said]})
         match told:
-            case {"script": [str(lines), str(called)]}:
-                return lines, called
-        return f"# No script can be had: {_why(told)}", "None"
-
-    def quoted(self, formula: str, passed: Mapping[str, str]) -> tuple[str, str] | None:
-        """The source of the function that answers ``formula``, and the call."""
-        match self._told({"quoted": [formula, dict(passed)]}):
-            case {"quoted": [str(lines), str(called)]}:
-                return lines, called
-        return None
+            case {"script": [str(header), str(called), str(steps)]}:
+                return Spelt(header, called, steps)
+        raise NoScript(_why(told))
 
     def path(self) -> str:
         """What the backend says of its path."""

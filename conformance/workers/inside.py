@@ -6,7 +6,6 @@ never written shows; results are kept and looked at again, so that a buffer hand
 changes of the process is put back and told.
 """
 
-import inspect
 import os
 import re
 import sys
@@ -17,8 +16,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import replace
 from functools import cached_property
-from pathlib import Path, PurePath
-from types import ModuleType
+from pathlib import PurePath
 from typing import Any
 
 import ml_dtypes
@@ -26,16 +24,17 @@ import numpy as np
 import torch
 
 from halfeven.conformance.arrays import from_backend, to_torch
-from halfeven.conformance.backends.offer import Offer, keywords, offer
+from halfeven.conformance.backends.offer import Offer, offer
 from halfeven.conformance.backends.protocol import Backend, Unsupported
 from halfeven.conformance.configuration import Configuration
 from halfeven.conformance.engine.batch import DTYPES
 from halfeven.conformance.engine.call import CHANGED, Answer, Call, Dtype, Mode, leaves
 from halfeven.conformance.engine.memory import POISONS, Array, Strided
-from halfeven.conformance.quote import spelt
+from halfeven.conformance.quote import Spelt, spelt
+from halfeven.conformance.view import operation, script
 from halfeven.conformance.workers.devices import Device, NoDevice, device_of
 from halfeven.conformance.workers.state import changes, state
-from halfeven.reference.systems import PROFILES
+from halfeven.conformance.workers.sweep import is_sweep, swept
 
 __all__ = ["CAP", "Inside", "text_of"]
 
@@ -46,7 +45,6 @@ _KEPT = 8  # earlier results and arguments that are looked at again
 _SMALL = 1 << 16  # bytes: more is not kept, and poisoned at fewer sizes
 _ALIGNED = 64
 _GUARD = 64
-_UNREACHABLE = "# No module has {1}: put it here, named {0}."
 
 
 class Inside:
@@ -67,6 +65,8 @@ class Inside:
         self._large: deque[tuple[Any, bytes]] = deque(maxlen=_KEPT_LARGE)
         self._poison = POISONS[0]
 
+    sweeps = True
+
     @cached_property
     def offer(self) -> Offer:
         """What the backend offers."""
@@ -84,7 +84,8 @@ class Inside:
         if wanted != threads:
             torch.set_num_threads(wanted)
         try:
-            found: dict[str, Any] = {"kind": "returned", "value": self._asked(call, faults)}
+            found: dict[str, Any] = {"kind": "returned"}
+            found |= self._swept(call, faults) if is_sweep(call) else {"value": self._asked(call, faults)}
         except (Unsupported, NoDevice) as reason:
             found = {"kind": "unsupported", "message": text_of(reason) or "not offered by the backend"}
         except _NoAnswer as reason:
@@ -99,17 +100,16 @@ class Inside:
             faults[f"{CHANGED}: the number of threads is another after the call"] = None
         if torch.get_num_threads() != threads:
             torch.set_num_threads(threads)
-        return Answer(**found, faults=tuple(faults), seconds=time.perf_counter() - start)
+        return Answer(**{"seconds": time.perf_counter() - start, **found}, faults=tuple(faults))
 
-    def script(self, configuration: Configuration) -> tuple[str, str]:
-        """The backend's own script, or one that imports the function by its name."""
-        if self.backend.script is not None:
-            return self.backend.script(configuration)
-        return _imported(self.backend, configuration)
-
-    def quoted(self, formula: str, passed: Mapping[str, str]) -> tuple[str, str] | None:
-        """The source of the function that answers ``formula``, and the call."""
-        return spelt(self.backend.functions[formula], passed)
+    def script(self, formula: str, passed: Mapping[str, str], configuration: Configuration | None = None) -> Spelt:
+        """The backend's own script, or the call of the function itself."""
+        if configuration is not None and self.backend.script is not None:
+            return Spelt(*self.backend.script(configuration))
+        function = self._functions[formula]
+        if configuration is not None and isinstance(function, operation):
+            return script(function.fn, function.view, configuration)
+        return spelt(function, passed)
 
     def path(self) -> str:
         """What the backend says of its path."""
@@ -118,12 +118,28 @@ class Inside:
     def close(self) -> None:
         """Nothing is held that outlives this object."""
 
-    def _asked(self, call: Call, faults: dict[str, None]) -> Any:
-        """The result; what the call did that no call may do is noted in ``faults``, whatever it raises."""
+    def _swept(self, call: Call, faults: dict[str, None]) -> dict[str, Any]:
+        """What comes of a call that stands for many."""
+        named = _Given(replace(call, positional=()), self.backend, self._device).named
+        with _mode(call.shape.mode), np.errstate(all="ignore"):
+            before = state()
+            try:
+                made = self._function(call), named, self.backend.array, self._device, _received, faults
+                value, seconds = swept(call, *made)
+            finally:
+                faults |= {f"{CHANGED}: {what} after the call": None for what in changes(before)}
+        return {"value": value, "seconds": seconds}
+
+    def _function(self, call: Call) -> Callable[..., Any]:
         function = self._functions.get(call.formula)
         if function is None:
             msg = f"{call.formula} is not offered"
             raise Unsupported(msg)
+        return function
+
+    def _asked(self, call: Call, faults: dict[str, None]) -> Any:
+        """The result; what the call did that no call may do is noted in ``faults``, whatever it raises."""
+        function = self._function(call)
         first: Any = None
         for again in range(call.shape.repeats):
             given = _Given(call, self.backend, self._device)
@@ -362,32 +378,6 @@ def _forget_changed(kept: deque[tuple[Any, bytes]]) -> bool:
         kept.clear()
         kept.extend(same)
     return changed
-
-
-def _imported(backend: Backend, c: Configuration) -> tuple[str, str]:
-    """A script that imports the function of an operation by its name, if its module has it."""
-    function = backend.operations[c.operation]
-    owner = getattr(function, "__self__", None)
-    name = type(owner).__name__ if owner is not None else getattr(function, "__name__", "function")
-    home = inspect.getmodule(function)
-    if getattr(home, name, None) is (function if owner is None else type(owner)):
-        brought = f"from {_importable(home)} import {name}"
-    else:  # a lambda, a partial, what another function defines
-        quoted = f"`{getattr(function, '__qualname__', type(function).__name__)}`"
-        name = "function" if owner is None else "Backend"
-        brought = _UNREACHABLE.format(name, quoted)
-    called = f"{name}().{c.operation}" if owner is not None else name
-    arrays = ["q" if c.operation == "dequantize" else "x", *PROFILES[backend.profile].parameters]
-    given = {k: v for k, v in keywords(offer(backend), c).items() if k != "dtype" and v is not None}
-    torch_ = "import torch\n" if backend.array == "torch" else ""
-    return f"{torch_}{brought}", f"{called}({', '.join([*arrays, *(f'{k}={v}' for k, v in given.items())])})"
-
-
-def _importable(home: ModuleType | None) -> str:
-    """The module's name; that of its file where it is the program itself, which cannot be imported as such."""
-    if home is None or (home.__name__ == "__main__" and not Path(getattr(home, "__file__", None) or "").is_file()):
-        return "__main__"
-    return Path(str(home.__file__)).stem if home.__name__ == "__main__" else home.__name__
 
 
 def text_of(error: BaseException) -> str:

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 
 from halfeven.conformance.backends.axes import COMMAND
 from halfeven.conformance.configuration import Configuration
+from halfeven.conformance.quote import NoScript, Spelt
 from halfeven.conformance.workers.process import Process, Started
 from halfeven.conformance.workers.remote import BUDGET, TIMEOUT, Remote
 
@@ -39,14 +40,11 @@ class Pipe(Remote):
             msg = f"backend={spec!r} is not accepted: give a command, as in 'cmd:./my-device --flag'"
             raise ValueError(msg)
 
-    def script(self, configuration: Configuration) -> tuple[str, str]:
-        """A comment: a script cannot call it."""
-        return f"# {shlex.join(self.command)} answered {configuration.operation}; a script cannot ask it.", "None"
-
-    def quoted(self, formula: str, passed: Mapping[str, str]) -> tuple[str, str] | None:
-        """None: it has no source."""
-        del formula, passed
-        return None
+    def script(self, formula: str, passed: Mapping[str, str], configuration: Configuration | None = None) -> Spelt:
+        """None."""
+        del passed, configuration
+        msg = f"{shlex.join(self.command)} answered {formula}: a script cannot ask it"
+        raise NoScript(msg)
 
     def path(self) -> str:
         """Nothing is known of it."""

@@ -14,6 +14,7 @@ from halfeven.conformance.engine.batch import pieces
 from halfeven.conformance.engine.call import Answer, Call, arguments_of
 from halfeven.conformance.engine.formula import formula_of
 from halfeven.conformance.engine.judge import answer_of, reference_answer
+from halfeven.conformance.quote import NoScript, Spelt
 from halfeven.reference import Grid
 from halfeven.reference.systems import PROFILES
 
@@ -65,6 +66,8 @@ def _operation(formula: str, positional: Sequence[Any], named: Mapping[str, Any]
 class _Absent:
     """What is asked of a worker whose backend is not here."""
 
+    sweeps = False
+
     def __init__(self, offer: Offer) -> None:
         self._offer = offer
 
@@ -73,15 +76,11 @@ class _Absent:
         """What the device is asked for."""
         return self._offer
 
-    def script(self, configuration: Configuration) -> tuple[str, str]:
-        """The call of a function to be put there, since the device is not this process's to call."""
-        arrays = ["q" if configuration.operation == "dequantize" else "x", *PROFILES[self.offer.profile].parameters]
-        grid = configuration.grid
-        named = f"qmin={grid.qmin}, qmax={grid.qmax}, block_size={configuration.block_size}"
-        return "# Put here what calls the device, named device.", f"device({', '.join(arrays)}, {named})"
-
-    def quoted(self, formula: str, passed: Mapping[str, str]) -> tuple[str, str] | None:
-        """Nothing: a device's function has no source here."""
+    def script(self, formula: str, passed: Mapping[str, str], configuration: Configuration | None = None) -> Spelt:
+        """None: the device is not this process's to call."""
+        del formula, passed, configuration
+        msg = "a device answered elsewhere: a script cannot ask it"
+        raise NoScript(msg)
 
     def path(self) -> str:
         """Nothing is known of it."""

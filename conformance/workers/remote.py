@@ -40,6 +40,8 @@ _REFUSALS: dict[str, type[Exception]] = {
 class Remote(ABC):
     """A worker whose backend lives in processes, one after the other where they end."""
 
+    sweeps = False
+
     def __init__(self, name: str, timeout: float = TIMEOUT, first: float | None = None, budget: float = BUDGET) -> None:
         """``name`` is what a user calls the backend; the rest are seconds (``first``: of a process's first call)."""
         self.name, self.timeout = name, timeout

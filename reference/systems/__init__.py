@@ -11,7 +11,8 @@ from dataclasses import replace
 from types import ModuleType
 
 from halfeven.reference.catalogue import FORMULAS, Formula
-from halfeven.reference.model import EvaluationModel, Signed
+from halfeven.reference.choices import Signed
+from halfeven.reference.model import EvaluationModel
 from halfeven.reference.profile import Profile
 
 __all__ = ["PROFILES", "SYSTEMS", "has_own_operations", "profile_of", "system_of"]

@@ -87,7 +87,7 @@ def test_a_fault_of_one_is_a_difference() -> None:
 
 def test_a_difference_in_some_call_shapes_has_its_region() -> None:
     [part] = _compared(_transposed_wrongly).differences
-    assert "differs only with layout" in part.cause or "in some call shapes" in part.cause
+    assert "differs only with layout other than contiguous" in part.cause
 
 
 def test_one_that_raises_differs() -> None:
@@ -158,7 +158,9 @@ def test_two_releases_of_a_library_by_two_interpreters(tmp_path: Path) -> None:
     [part] = record["parts"]
     assert part["cause"] == "Vendor 2.0 rounds down where Vendor 1.0 rounds ties to even"
     assert part["cause"] in done.stdout
-    assert "multiplies" not in (tmp_path / "out" / "comparison.md").read_text(encoding="utf-8")
+    page = (tmp_path / "out" / "comparison.md").read_text(encoding="utf-8")
+    assert "multiplies" not in page
+    assert str(tmp_path) not in page + json.dumps(record)  # the releases name the two
 
 
 def test_the_command_does_not_know_of_a_name(capsys: pytest.CaptureFixture[str]) -> None:

@@ -1,6 +1,7 @@
 """Backends that end the process they run in: no status of a run may pass for a verdict that nobody reached."""
 
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -26,6 +27,11 @@ class Good:
         if Good.calls > self.after and os.environ.get("BROKEN") == "1":
             self.end()
         return torch.clamp(torch.round(x / scale) + zero_point, qmin, qmax).to(torch.int32)
+
+
+class Cuts(Good):
+    def quantize(self, x, scale, zero_point, *, qmin, qmax):
+        return torch.clamp(torch.trunc(x / scale) + zero_point, qmin, qmax).to(torch.int32)
 
 
 class Exits(Good):
@@ -122,7 +128,9 @@ def test_a_backend_that_ends_its_process_ends_no_run(folder: Path, name: str, sa
     assert {(r.cause, r.ended) for r in died} == {(said, said)}
     assert all(r.died for r in died)
     assert said in ran.stdout
-    assert f"{said}. In {len(died)} checks." in (folder / "out/report.md").read_text()
+    shown = (folder / "out/report.md").read_text()
+    assert f"HE508 ends the process it runs in: {said}" in shown
+    assert f"In {len(died)} checks." in shown
 
     again = halfeven(folder, "run", f"good:{name}", "--resume", *some, broken=False)
     assert again.returncode == 0, again.stdout + again.stderr
@@ -157,6 +165,19 @@ def test_a_process_that_ends_during_a_check_leaves_what_was_finished(
     whole = codec.read_json(folder / "out/report.json")
     assert whole.complete
     assert len(whole.results) == whole.expected == report.expected
+
+
+def test_a_script_that_stands_in_a_resumed_folder_is_not_run(folder: Path) -> None:
+    some = ("-n", "0", "--out", "out", "--", "-k", "nearest-code and int8")
+    assert halfeven(folder, "run", "good:Cuts", *some).returncode == 1
+    journal, ran = folder / "out/journal.jsonl", folder / "ran"
+    planted, count = re.subn(
+        r'"script": ?"(?!")', lambda m: m[0] + f"open('{ran}', 'w').close()\\n", journal.read_text()
+    )
+    assert count
+    journal.write_text(planted)
+    assert halfeven(folder, "run", "good:Cuts", "--resume", *some).returncode == 1
+    assert not ran.exists()
 
 
 def test_workers_that_keep_dying_are_counted_against_the_plan(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:

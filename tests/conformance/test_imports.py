@@ -95,9 +95,14 @@ def test_help_and_version_import_next_to_nothing(option: list[str], tmp_path: Pa
     assert command(tmp_path, *option) == (0, set())
 
 
-@pytest.mark.parametrize("what", ["backends", "profiles", "formulas", "requirements", "documents"])
+@pytest.mark.parametrize("what", ["backends", "profiles", "formulas", "requirements", "documents", "codes"])
 def test_lists_do_without_torch(what: str, tmp_path: Path) -> None:
     assert command(tmp_path, "list", what) == (0, {"numpy", "ml_dtypes"})
+
+
+@pytest.mark.parametrize("words", [["HE101"], ["0.25", "0.1", "0", "--code", "3"], ["-inf", "0.1", "--json"]])
+def test_explanations_do_without_torch(words: list[str], tmp_path: Path) -> None:
+    assert command(tmp_path, "explain", *words) == (0, {"numpy", "ml_dtypes"})
 
 
 def test_diff_reads_two_reports_and_imports_no_library(reports: tuple[Path, Path], tmp_path: Path) -> None:
@@ -114,7 +119,8 @@ def test_the_public_names_are_there_before_their_modules(tmp_path: Path) -> None
     code = f"""
 import sys
 import halfeven.conformance as c
-assert {{"Backend", "Unsupported", "Verdict", "check", "compare", "conformance_suite"}} == set(c.__all__) <= set(dir(c))
+assert set(c._HOMES) == set(c.__all__) <= set(dir(c))
+assert {{"Backend", "check", "compare", "explain_value"}} <= set(c.__all__)
 {SHOW}
 try:
     c.chek

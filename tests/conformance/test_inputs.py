@@ -2,14 +2,11 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from hypothesis import find, given
-from hypothesis import strategies as st
 
 from halfeven.conformance.configuration import DTYPES
-from halfeven.conformance.inputs import parameters, placements
+from halfeven.conformance.inputs import parameters
 from halfeven.conformance.inputs.boundaries import ULPS, boundaries, boundary_codes, edges, huge
 from halfeven.reference import Grid
-from halfeven.reference.blocks import parameter_shape
 
 INT8 = Grid(-128, 127)
 
@@ -71,21 +68,3 @@ def test_zero_points_have_the_asked_parity_and_lie_in_the_grid() -> None:
         assert len(found) > 3
         assert all(z % 2 == rest and z in INT8 for z in found)
     assert parameters.zero_points(Grid(0, 1), "odd") == [1]
-
-
-@pytest.mark.parametrize("granularity", ["tensor", "channel", "token", "group", "block"])
-@given(data=st.data())
-def test_placements_fit(granularity: str, data: st.DataObject) -> None:
-    p = data.draw(placements(granularity))  # type: ignore[arg-type]
-    assert len(p.shape) <= 5
-    assert np.prod(p.shape) <= 2048
-    assert all(n % b == 0 for n, b in zip(p.shape, p.block_size, strict=True))
-    if granularity == "tensor":
-        assert all(n == 1 for n in parameter_shape(p.shape, p.block_size))
-
-
-def test_partial_blocks_are_drawn_when_asked_for() -> None:
-    p = find(
-        placements("group", partial=True), lambda p: any(n % b for n, b in zip(p.shape, p.block_size, strict=True))
-    )
-    assert p.shape

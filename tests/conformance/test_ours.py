@@ -8,6 +8,7 @@ import torch
 from halfeven.conformance import check
 from halfeven.conformance.backends.registry import REGISTRY, resolve
 from halfeven.conformance.report.model import CONFORMING
+from halfeven.conformance.requirements import requirements
 from halfeven.conformance.systems import answers
 from halfeven.optimized import kernels
 
@@ -29,13 +30,27 @@ def test_our_backends_name_the_kernels_that_ran(name: str) -> None:
 
 
 # What the drop-in does not offer, and why.
-NOT_OFFERED = {"aimet/float_cast/small": "its formats have IEEE's subnormal numbers, and the documented equation none"}
+_SUBNORMAL = "its formats have IEEE's subnormal numbers, and the documented equation none"
+NOT_OFFERED = {"aimet/float_cast/small": _SUBNORMAL, "aimet/float_cast/zero": _SUBNORMAL}
+# Properties that the release breaks for which it stands in, and with it whoever gives the same; docs/findings.md.
+AS_THE_RELEASE = {
+    "aimet/compute_encodings/covers",
+    "aimet/minmax_encodings/covers",
+    "aimet/scale_and_offset/covers",
+    "aimet/scale_and_offset/on-grid",
+}
 
 
-def test_the_drop_in_answers_every_formula_of_its_system_exactly() -> None:
+def test_the_drop_in_answers_every_formula_of_its_system_as_documented_or_measured() -> None:
     (backend,) = resolve("halfeven.aimet")
     verdict = check(replace(backend, operations={}))
     ran = {r.requirement: r.outcome for r in verdict.results if r.requirement not in NOT_OFFERED}
-    assert set(ran.values()) == {"exact"}, str(verdict)
+    assert {
+        name for name, outcome in ran.items() if outcome not in {"exact", "bounded", "as measured"}
+    } == AS_THE_RELEASE
+    assert {ran[name] for name in AS_THE_RELEASE} == {"differs"}
+    basis = {r.id: r.basis for r in requirements(backend.profile)}
+    assert {basis[name] for name, outcome in ran.items() if outcome == "as measured"} == {"measured"}
+    assert {ran[name] for name, of in basis.items() if of == "measured" and name in ran} == {"as measured"}
     assert {r.requirement for r in verdict.results if r.outcome == "not run"} == NOT_OFFERED.keys()
     assert backend.functions.keys() >= answers("aimet.functional").keys()

@@ -1,11 +1,15 @@
 """What is shown while a run goes on."""
 
 import io
+import time
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from halfeven.conformance.progress import Display, line
+from halfeven.conformance import progress
+from halfeven.conformance.engine.exhaustive.journal import Done, Journal
+from halfeven.conformance.progress import Display, Sweeps, line
 
 
 @pytest.mark.parametrize(
@@ -53,3 +57,21 @@ def test_in_a_terminal_the_bar_shows_the_whole_name(monkeypatch: pytest.MonkeyPa
     display.pytest_unconfigure()
     assert name in stream.getvalue().replace("\n", "")
     assert "1/2" in stream.getvalue()
+
+
+def test_how_far_sweeps_are_is_told_while_they_go_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(progress, "_TICK", 0.01)
+    told: list[str] = []
+    now = iter(float(n) for n in range(1 << 30))
+    sweeps = Sweeps(tmp_path, told.append, lambda: next(now))
+    journal = Journal(tmp_path, "npu::all", {"inputs": 4 * 10**9})
+    sweeps.start()
+    time.sleep(0.1)
+    assert told == []
+    journal.add(Done("a", 10**9, 10**9, 0, "", 0.0, 0.0, 0.0, "int8"))
+    end = time.monotonic() + 30
+    while not told and time.monotonic() < end:
+        time.sleep(0.01)
+    sweeps.stop()
+    assert told[0].startswith("1.00 of 4.00 billion inputs, ")
+    assert told[0].endswith(" left")

@@ -75,7 +75,7 @@ def test_what_differs_shrinks_to_a_few_elements():
     assert least.scale == 1
 
 
-def test_the_page_has_the_measured_table_and_an_example_that_runs():
+def test_the_page_has_the_measured_table_and_examples_that_run():
     page = (ROOT / "docs/strategies.md").read_text(encoding="utf-8")
     spec = importlib.util.spec_from_file_location("measured", ROOT / "benchmarks/strategies.py")
     assert spec
@@ -88,8 +88,10 @@ def test_the_page_has_the_measured_table_and_an_example_that_runs():
     for name, found in measured.hits(quantizations(grid=INT8)).items():
         assert found >= 5, name
         assert found >= int(rows[name]) // 2, name
-    [example] = re.findall(r"^```python\n(.*?)^```", page, re.MULTILINE | re.DOTALL)
-    exec(compile(example, "docs/strategies.md", "exec"), {})
+    examples = re.findall(r"^```python\n(.*?)^```", page, re.MULTILINE | re.DOTALL)
+    assert len(examples) == 2
+    for example in examples:
+        exec(compile(example, "docs/strategies.md", "exec"), {})
 
 
 def test_a_drawn_call_of_an_operation_has_the_answer_of_a_right_implementation():

@@ -14,11 +14,10 @@ from halfeven.conformance.configuration import DTYPES, Case
 from halfeven.conformance.engine.call import Answer
 from halfeven.conformance.engine.checks import CHECKS
 from halfeven.conformance.engine.evidence import Evidence
-from halfeven.conformance.engine.explain import evaluation_of
 from halfeven.conformance.engine.judge import answer_of, differences
 from halfeven.conformance.engine.plan import plan
 from halfeven.conformance.engine.points import recording
-from halfeven.conformance.engine.setting import Setting
+from halfeven.conformance.engine.setting import Setting, evaluation_of
 from halfeven.conformance.requirement import Arguments
 from halfeven.conformance.systems import call_sets
 from halfeven.conformance.workers.inside import Inside
@@ -230,6 +229,14 @@ def _neighbours() -> list[EvaluationModel]:
     mixed += [EvaluationModel(sign="none", zero_point="before-rounding"), EvaluationModel(sign="none", integer="exact")]
     mixed += [EvaluationModel(sign="none", zero_point="fused", division="reciprocal")]
     mixed += [EvaluationModel(integer="exact", zero_point="before-rounding")]
+    words = EvaluationModel.choices()
+    mixed += [EvaluationModel(rounding=r, half=h, zero_point=z, division="reciprocal") for r, h, z in product(
+              words["rounding"], words["half"], words["zero_point"])]  # fmt: skip
+    mixed += [EvaluationModel(division=d, zero_point=z) for d, z in product(words["division"], words["zero_point"])]
+    mixed += [EvaluationModel(division="reciprocal", inverse=i, compute="float64") for i in words["inverse"]]
+    mixed += [EvaluationModel(form=f, sign=s, product=p) for f, s, p in product(
+              words["form"], words["sign"], ("output", "promoted", "float32"))]  # fmt: skip
+    mixed += [EvaluationModel(division="multiply-by-q-per-real", form=f) for f in words["form"]]
     return list(dict.fromkeys([*own, *near, *fused, *mixed]))
 
 
@@ -259,7 +266,7 @@ def models() -> Iterator[Row]:
             codes = np.concatenate([np.arange(grid.qmin, min(grid.qmin + 9, grid.qmax)), [grid.qmax, 2**31 - 1]])
             yield Row(name, evaluation.quantize, {**given, "x": x, "grid": grid})
             yield Row(name, evaluation.fake_quantize, {**given, "x": x, "grid": grid})
-            yield Row(name, evaluation.dequantize, {**given, "q": codes, "dtype": x.dtype})
+            yield Row(name, evaluation.dequantize, {**given, "q": codes, "dtype": x.dtype, "grid": grid})
 
 
 def fused() -> Iterator[Row]:

@@ -18,7 +18,8 @@ from halfeven.conformance.engine.call import PLAIN, Answer, Call, CallShape, Dty
 from halfeven.conformance.engine.item import Item
 from halfeven.conformance.engine.memory import Strided
 from halfeven.conformance.engine.plan import plan
-from halfeven.conformance.engine.run import run
+from halfeven.conformance.engine.run import answered
+from halfeven.conformance.quote import NoScript
 from halfeven.conformance.workers import inside
 from halfeven.conformance.workers.inside import Inside
 from halfeven.reference import Grid
@@ -276,7 +277,12 @@ def _called(tried: Backend, call: Call) -> tuple[Any, ...]:
 
 
 def _scripted(tried: Backend, c: Configuration) -> tuple[Any, ...]:
-    return (*Inside(tried).script(c), Inside(tried).path(), Inside(tried).offer.name)
+    worker = Inside(tried)
+    try:
+        said = worker.script(f"{tried.profile}:{c.operation}", {"0": "x", "1": "scale", "qmin": "0"}, c)
+    except NoScript as reason:
+        return (str(reason), worker.path(), worker.offer.name)
+    return (said.header, said.steps, said.called, worker.path(), worker.offer.name)
 
 
 @dataclass(frozen=True)
@@ -335,5 +341,5 @@ def _items() -> Iterator[Row]:
 
 
 def _outcome(name: str, item: Item) -> tuple[Any, ...]:
-    found = run(item, Inside(backend(name, "aimet")), gate=False)
+    found = answered(item, Inside(backend(name, "aimet")), gate=False).result
     return tuple(repr(v) for v in astuple(replace(found, seconds=0.0)))

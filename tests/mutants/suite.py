@@ -5,7 +5,7 @@ from functools import cache
 from importlib import import_module
 from pathlib import Path
 
-from mutants import asked, asked_engine, asked_tools
+from mutants import asked, asked_engine, asked_sums, asked_tools
 from mutants.generator import Mutant
 from mutants.kill import Asked
 from mutants.run import Verdict, examine, mutants_of, walk
@@ -16,7 +16,7 @@ __all__ = ["PARTS", "every_mutant", "verdicts"]
 PARTS: dict[str, tuple[Callable[[], Sequence[str]], Callable[[], list[asked.Row]]]] = {
     "halfeven.reference": (
         lambda: list(walk("halfeven.reference")),
-        lambda: [row for rows in (*asked_tools.KINDS, *asked.KINDS) for row in rows()],
+        lambda: [row for rows in (*asked_tools.KINDS, *asked_sums.KINDS, *asked.KINDS) for row in rows()],
     ),
     "halfeven.conformance": (lambda: asked_engine.MODULES, lambda: list(asked_engine.engine())),
 }

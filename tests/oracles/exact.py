@@ -135,41 +135,79 @@ def quantize(
     """The code of one ``x`` as ``model`` computes it, every operation rounded in its format."""
     form = _compute(model, x_form, scale_form, grid)
     exact_zero = {"q-z": float(zero), "q+o": -float(zero), "none": 0.0}[model.sign]
-    z = round_value(exact_zero, form)
-    lo, hi = round_value(float(grid.qmin), form), round_value(float(grid.qmax), form)
-    after = _adds_after(model)
-    v = _quotient(model, round_value(x, form), scale, z, form, scale_form)
+    wide = _named(model.quotient, form)  # the format of what follows the division
+    after, late = _adds_after(model), float(grid.qmin) if _in_range(model) else exact_zero
+    v = _quotient(model, round_value(x, form), scale, exact_zero, grid, form, scale_form)
+    lo, hi, z = (round_value(a, wide) for a in (float(grid.qmin), float(grid.qmax), late))
     is_nan = isnan(v)
     if model.clamp == "before-rounding":
-        v = _clamp(v, add(lo, -z, form), add(hi, -z, form)) if after else _clamp(v, lo, hi)
-    r = v
-    if isfinite(v):
-        r = copysign(round_value(float(round_integer(Fraction(v), model.rounding)), form), v)
-    if model.clamp == "before-zero-point":
+        v = _clamp(v, add(lo, -z, wide), add(hi, -z, wide)) if after else _clamp(v, lo, hi)
+    r = _rounded(model, v, wide)
+    if model.clamp in ("before-zero-point", "twice"):
         r = _clamp(r, lo, hi)
-    q, held = _sum(model, r, z, exact_zero, form)
+    q, held = _sum(model, r, z, late, wide)
     if is_nan and not (model.nan == "propagate" and model.integer.startswith("int")):
         return _nan_code(model, exact_zero, grid, held)
     return _to_grid(model, q, grid, held)
 
 
 def dequantize(
-    model: EvaluationModel, q: float, scale: float, zero: float, form: Format, scale_form: Format | None = None
+    model: EvaluationModel,
+    q: float,
+    scale: float,
+    zero: float,
+    form: Format,
+    scale_form: Format | None = None,
+    grid: Grid | None = None,
 ) -> float:
-    """The real of one code in ``form``; the scale's own format, if another, matters where ``product`` is promoted."""
-    wide = _promoted(form, scale_form or form) if model.product == "promoted" else form
-    s = round_value(scale, wide)
+    """The real of one code in ``form``; the scale's own format, if another, matters where the product is in it."""
+    scale_form = scale_form or form
+    wide = {"output": form, "narrowed": form, "promoted": _promoted(form, scale_form), "scale": scale_form}.get(
+        model.product
+    ) or FORMATS[model.product]
+    narrow = form if model.product == "promoted" else wide
+    held = _held(model, scale, scale_form)
+    s = round_value(held, wide)
+    over = model.division == "multiply-by-q-per-real"
+    step = divide(1.0, s, wide) if over else s
     # Adding -0.0 changes nothing, not even the sign of a zero.
     z = {"q-z": -float(zero), "q+o": float(zero), "none": -0.0}[model.sign]
     match model.subtract:
         case "float":
-            difference = add(round_value(q, form), round_value(z, form), form)
+            difference = round_value(add(round_value(q, narrow), round_value(z, narrow), narrow), wide)
         case "exact":
             difference = round_value(add(q, z, FORMATS["float64"]), wide)
         case "int32":
-            difference = round_value(_integer(q, z, 32), form)
-    over = model.division == "multiply-by-q-per-real"
-    return round_value(divide(difference, s, wide) if over else multiply(difference, s, wide), form)
+            difference = round_value(round_value(_integer(q, z, 32), narrow), wide)
+        case short:
+            total = int(_integer(q, 0.0, 32)) + int(z)
+            lowest = 0 if short == "uint8" else -(2 ** (8 if short == "int8" else 16)) // 2
+            total = (total - lowest) % (65536 if short == "int16" else 256) + lowest
+            difference = round_value(round_value(float(total), narrow), wide)
+    match model.form:
+        case "product":
+            found = divide(difference, s, wide) if over else multiply(difference, s, wide)
+        case "inverse":
+            other = _inverse(model, held, wide, scale_form)
+            found = multiply(difference, other, wide) if over else divide(difference, other, wide)
+        case "distributed" | "fused":
+            point, known = round_value(-z if model.sign != "none" else 0.0, wide), round_value(q, wide)
+            shift = -multiply(point, step, wide)
+            if model.form == "fused":
+                found = fused_multiply_add(known, step, shift, wide)
+            else:
+                found = add(multiply(known, step, wide), shift, wide)
+        case _:
+            lo, hi = round_value(float(grid.qmin), wide), round_value(float(grid.qmax), wide)
+            point = round_value(z if model.sign != "none" else 0.0, wide)
+            low, high = (multiply(add(end, point, wide), step, wide) for end in (lo, hi))
+            above = add(round_value(q, wide), -lo, wide)
+            if model.form == "low":
+                found = add(multiply(above, step, wide), low, wide)
+            else:
+                share = divide(above, add(hi, -lo, wide), wide)
+                found = add(multiply(share, add(high, -low, wide), wide), low, wide)
+    return round_value(found, form)
 
 
 def fake_quantize(
@@ -178,7 +216,7 @@ def fake_quantize(
     """One ``x`` quantized, then dequantized in the compute format, or in its own where the product is promoted."""
     q = quantize(model, x, scale, zero, grid, x_form, scale_form)
     form = x_form if model.product != "output" else _compute(model, x_form, scale_form, grid)
-    return round_value(dequantize(model, q, scale, zero, form, scale_form), x_form)
+    return round_value(dequantize(model, q, scale, zero, form, scale_form, grid), x_form)
 
 
 @cache
@@ -212,41 +250,145 @@ def _resolves(form: Format, grid: Grid) -> bool:
     return exact and 4 * steps * Fraction(2) ** (1 - form.precision) <= 1
 
 
-def _quotient(model: EvaluationModel, x: float, scale: float, z: float, form: Format, scale_form: Format) -> float:
-    s = round_value(scale, form)
-    match model.division:
-        case "divide":
-            factor, v = None, divide(x, s, form)
-        case "reciprocal":
-            factor = round_value(divide(1.0, scale, scale_form), form)
-            v = multiply(x, factor, form)
-        case "multiply-by-q-per-real":
-            factor, v = s, multiply(x, s, form)
-    if model.zero_point == "after-rounding" or model.sign == "none":
+def _named(name: str, form: Format) -> Format:
+    return FORMATS.get(name, form)
+
+
+def _held(model: EvaluationModel, scale: float, scale_form: Format) -> float:
+    return round_value(round_value(scale, _named(model.held, scale_form)), scale_form)
+
+
+def _inverse(model: EvaluationModel, held: float, form: Format, scale_form: Format) -> float:
+    if model.inverse == "scale":
+        return round_value(divide(1.0, held, scale_form), form)
+    to = _named(model.inverse, form)
+    wide = _promoted(_promoted(scale_form, to), FORMATS["float32"])
+    return round_value(round_value(divide(1.0, held, wide), to), form)
+
+
+def _quotient(
+    model: EvaluationModel, x: float, scale: float, zero: float, grid: Grid, form: Format, scale_form: Format
+) -> float:
+    held = _held(model, scale, scale_form)
+    s, wide = round_value(held, form), _named(model.quotient, form)
+    before = model.zero_point != "after-rounding" and model.sign != "none"
+    constant = {"half-up": 0.5, "half-down": -0.5, "half-truncated": 0.5}.get(model.rounding)
+    if model.half not in ("with-zero-point", "fused"):
+        constant = None
+    factor = None
+    if _in_range(model):
+        v = _in_codes(model, x, s, held, zero, grid, form, scale_form)
+        zero, before = float(grid.qmin), model.zero_point == "before-rounding"
+    elif model.division == "divide":
+        v = divide(x, s, form)
+    else:
+        factor = s if model.division == "multiply-by-q-per-real" else _inverse(model, held, form, scale_form)
+        v = multiply(x, factor, form)
+    if not before and constant is None:
+        return round_value(v, wide)
+    addend = zero if constant is None else (zero if before else 0.0) + constant
+    if factor is not None and ((before and model.zero_point == "fused") or model.half == "fused"):
+        return round_value(fused_multiply_add(x, factor, round_value(addend, form), form), wide)
+    return add(round_value(v, wide), round_value(addend, wide), wide)
+
+
+def _in_range(model: EvaluationModel) -> bool:
+    return model.division.startswith(("range", "low"))
+
+
+def _in_codes(
+    model: EvaluationModel,
+    x: float,
+    s: float,
+    held: float,
+    zero: float,
+    grid: Grid,
+    form: Format,
+    scale_form: Format,
+) -> float:
+    z, lo, hi = (round_value(float(v), form) for v in (zero, grid.qmin, grid.qmax))
+    low, high = (multiply(add(end, -z, form), s, form) for end in (lo, hi))
+    x = _clamp(x, low, high)
+    n, width, above = add(hi, -lo, form), add(high, -low, form), add(x, -low, form)
+
+    def affine() -> float:
+        factor = divide(n, width, form)
+        shift = multiply(-low, factor, form)
+        if model.zero_point == "fused":
+            return fused_multiply_add(x, factor, shift, form)
+        return add(multiply(x, factor, form), shift, form)
+
+    orders = {
+        "range": lambda: multiply(divide(above, width, form), n, form),
+        "range-factor": lambda: multiply(above, divide(n, width, form), form),
+        "range-step": lambda: divide(above, divide(width, n, form), form),
+        "range-last": lambda: divide(multiply(above, n, form), width, form),
+        "range-affine": affine,
+        "low": lambda: divide(above, s, form),
+        "low-reciprocal": lambda: multiply(above, _inverse(model, held, form, scale_form), form),
+    }
+    return orders[model.division]()
+
+
+def _rounded(model: EvaluationModel, v: float, form: Format) -> float:
+    rule = model.rounding
+    if not isfinite(v):
         return v
-    if model.zero_point == "before-rounding" or factor is None:
-        return add(v, z, form)
-    return fused_multiply_add(x, factor, z, form)
+    match rule, model.half:
+        case "half-truncated", "exact":
+            total = Fraction(v) + Fraction(1, 2)
+            return copysign(round_value(float(round_integer(total, "toward-zero")), form), v)
+        case (("half-up" | "half-down" | "half-truncated"), ("added" | "with-zero-point" | "fused") as half):
+            constant = -0.5 if rule == "half-down" else 0.5
+            total = add(v, constant, form) if half == "added" else v
+            whole = _whole(total, {"half-up": "floor", "half-down": "ceil"}.get(rule, "toward-zero"), form)
+        case "half-away", ("added" | "with-zero-point" | "fused"):
+            whole = _whole(add(v, copysign(0.5, v), form), "toward-zero", form)
+        case "half-to-zero", ("added" | "with-zero-point" | "fused"):
+            whole = copysign(_whole(add(abs(v), -0.5, form), "ceil", form), v)
+        case "half-even", ("added" | "with-zero-point" | "fused"):
+            magic = 1.5 * ldexp(1.0, form.precision - 1)
+            whole = add(add(v, magic, form), -magic, form)
+        case _:
+            whole = _whole(v, rule, form)
+    return whole
+
+
+def _whole(v: float, rule: str, form: Format) -> float:
+    return copysign(round_value(float(round_integer(Fraction(v), rule)), form), v) if isfinite(v) else v
 
 
 def _adds_after(model: EvaluationModel) -> bool:
+    if _in_range(model):
+        return model.zero_point != "before-rounding"
     return model.zero_point == "after-rounding" and model.sign != "none"
 
 
 def _sum(model: EvaluationModel, r: float, z: float, exact_zero: float, form: Format) -> tuple[float, Format]:
     """The rounded quotient with the zero point in it, and the format that holds it."""
     wide, after = FORMATS["float64"], _adds_after(model)
+    extra = exact_zero if after else 0.0
+    summed = add(r, z, form) if after else r
     match model.integer:
         case "none":
-            return (add(r, z, form) if after else r), form
+            return summed, form
         case "exact":
-            return (add(r, exact_zero, wide) if after else r), wide
-        case "int32":
-            return _integer(r, exact_zero if after else 0.0, 32), wide
-        case "int64":
-            return _integer(r, exact_zero if after else 0.0, 64), wide
-        case "int64-sum":
-            return _integer(add(r, z, form) if after else r, 0.0, 64), wide
+            q = add(r, exact_zero, wide) if after else r
+        case "int32" | "int64" as name:
+            q = _integer(r, extra, int(name[3:]))
+        case "int32-exact":
+            q = _integer(r, 0.0, 32) + extra
+        case "int32-saturating":
+            code = 0 if isnan(r) else int(min(max(r, -(2.0**31)), 2.0**31 - 1))
+            q = float((code + int(extra) + 2**31) % 2**32 - 2**31)
+        case "int32-sum" | "int64-sum" as name:
+            q = _integer(summed, 0.0, int(name[3:5]))
+        case short:
+            bits, of_sum = int(short.removesuffix("-sum")[3:]), short.endswith("-sum")
+            code = int(_integer(summed if of_sum else r, 0.0, 32))
+            low = (code + 2 ** (bits - 1)) % 2**bits - 2 ** (bits - 1)
+            q = float(low) + (0.0 if of_sum else extra)
+    return q, wide
 
 
 def _to_grid(model: EvaluationModel, q: float, grid: Grid, held: Format) -> float:

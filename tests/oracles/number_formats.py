@@ -1,7 +1,7 @@
 """Codes of small floats by search in the list of all numbers of the format."""
 
 from bisect import bisect_right
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Sequence
 from fractions import Fraction
 from functools import cache
 from math import copysign, inf, isinf, isnan, nan
@@ -14,13 +14,17 @@ from oracles.exact import FORMATS, round_to, round_value
 from oracles.registry import derives
 from oracles.soft import DTYPES, Array, array
 
-__all__: list[str] = []
+__all__ = ["Rule", "by_ml_dtypes", "by_torch", "documented", "four_of", "number_of", "packed"]
 
 Four = tuple[int, int, int, str]
+Rule = Callable[[list[float], Any, Four, str], list[int]]
 
 _NAMES: dict[str, Four] = {
     "float8_e4m3fn": (4, 3, 7, "fn"),
+    "float8_e4m3": (4, 3, 7, "ieee"),
+    "float8_e4m3b11fnuz": (4, 3, 11, "fnuz"),
     "float8_e4m3fnuz": (4, 3, 8, "fnuz"),
+    "float8_e3m4": (3, 4, 3, "ieee"),
     "float8_e5m2": (5, 2, 15, "ieee"),
     "float8_e5m2fnuz": (5, 2, 16, "fnuz"),
     "float8_e8m0fnu": (8, 0, 127, "e8m0"),
@@ -53,15 +57,38 @@ def _bits(four: Four) -> int:
 
 @derives("number-formats/encode")
 def _encode(x: Any, format: Any, overflow: str) -> Array:  # noqa: A002 - the formula's own word
-    four = _four(format)
-    return _pack((_code(v, four, overflow) for v in _reals(x, four, overflow)), x.shape, four)
+    return _encoded(documented, x, format, overflow)
 
 
 @derives("number-formats/encode@ml_dtypes-0.6")
 def _encode_ml_dtypes(x: Any, format: Any, overflow: str) -> Array:  # noqa: A002 - the formula's own word
-    four = _four(format)
+    return _encoded(by_ml_dtypes, x, format, overflow)
+
+
+@derives("number-formats/encode@torch-2.13")
+def _encode_torch(x: Any, format: Any, overflow: str) -> Array:  # noqa: A002 - the formula's own word
+    return _encoded(by_torch, x, format, overflow)
+
+
+def _encoded(rule: Rule, x: Any, format: Any, overflow: str) -> Array:  # noqa: A002 - the formula's own word
+    four = four_of(format)
+    if x.dtype not in DTYPES.values():
+        raise TypeError
+    return packed(rule([float(v) for v in x.ravel()], format, four, overflow), x.shape, four)
+
+
+def documented(reals: list[float], format: Any, four: Four, overflow: str) -> list[int]:  # noqa: A002 - as above
+    """The codes of numbers, as the documents say."""
+    del format
+    _refused(reals, four, overflow)
+    return [_code(v, four, overflow) for v in reals]
+
+
+def by_ml_dtypes(reals: list[float], format: Any, four: Four, overflow: str) -> list[int]:  # noqa: A002 - as above
+    """The codes of numbers, as ml_dtypes makes them."""
+    _refused([], four, overflow)
     found = []
-    for given in _reals(x, four, overflow, nan_too=True):
+    for given in reals:
         v = given if format == "float16" else round_value(given, FORMATS["float32"])
         if four[3] == "finite" and isnan(v):
             found.append(0 if copysign(1, v) < 0 else 2 ** (_bits(four) - 1))
@@ -69,14 +96,14 @@ def _encode_ml_dtypes(x: Any, format: Any, overflow: str) -> Array:  # noqa: A00
             found.append(_power(v, overflow))
         else:
             found.append(_code(v, four, overflow))
-    return _pack(found, x.shape, four)
+    return found
 
 
-@derives("number-formats/encode@torch-2.13")
-def _encode_torch(x: Any, format: Any, overflow: str) -> Array:  # noqa: A002 - the formula's own word
-    four = _four(format)
+def by_torch(reals: list[float], format: Any, four: Four, overflow: str) -> list[int]:  # noqa: A002 - as above
+    """The codes of numbers, as torch makes them."""
+    _refused(reals, four, overflow)
     found = []
-    for given in _reals(x, four, overflow):
+    for given in reals:
         v = round_value(given, FORMATS["float32"])
         if format == "float8_e8m0fnu":
             found.append(0 if v == 0 else _power(abs(v), overflow))
@@ -84,31 +111,26 @@ def _encode_torch(x: Any, format: Any, overflow: str) -> Array:  # noqa: A002 - 
             found.append(2 ** (_bits(four) - 1) * (2 if copysign(1, v) < 0 else 1) - 1)
         else:
             found.append(_code(v, four, overflow))
-    return _pack(found, x.shape, four)
+    return found
 
 
 @derives("number-formats/decode")
 def _decode(codes: Any, format: Any, dtype: str = "float32") -> Array:  # noqa: A002 - the formula's own word
-    four = _four(format)
+    four = four_of(format)
     if codes.dtype.kind not in "iu":
         raise TypeError
     whole = [int(c) for c in np.asarray(codes).ravel()]
     if dtype not in DTYPES or not _holds(dtype, four) or not all(0 <= c < 2 ** _bits(four) for c in whole):
         raise ValueError
-    return array([_number(c, four) for c in whole], codes.shape, DTYPES[dtype])
+    return array([number_of(c, four) for c in whole], codes.shape, DTYPES[dtype])
 
 
-def _reals(x: Any, four: Four, overflow: str, *, nan_too: bool = False) -> list[float]:
-    """The elements of ``x``, after the refusals."""
-    if x.dtype not in DTYPES.values():
-        raise TypeError
+def _refused(reals: list[float], four: Four, overflow: str) -> None:
     finite = four[3] == "finite"
     if overflow not in {"saturate"} | ({"special"} if not finite else set()):
         raise ValueError
-    reals = [float(v) for v in x.ravel()]
-    if finite and not nan_too and any(isnan(v) for v in reals):
+    if finite and any(isnan(v) for v in reals):
         raise ValueError
-    return reals
 
 
 def _code(x: float, four: Four, overflow: str) -> int:
@@ -119,7 +141,7 @@ def _code(x: float, four: Four, overflow: str) -> int:
     elif four[3] == "e8m0" and x <= 0:
         return count
     else:
-        magnitude = count if isinf(x) else nearest(abs(Fraction(x)), numbers)
+        magnitude = count if isinf(x) else _nearest(abs(x), four)
         if magnitude == count and overflow == "saturate":
             magnitude -= 1
     match four[3]:
@@ -129,6 +151,11 @@ def _code(x: float, four: Four, overflow: str) -> int:
             return sign if magnitude == count else magnitude + sign if negative and magnitude else magnitude
         case _:
             return magnitude + sign if negative else magnitude
+
+
+@cache
+def _nearest(magnitude: float, four: Four) -> int:
+    return nearest(Fraction(magnitude), _finite(four))
 
 
 def _power(x: float, overflow: str) -> int:
@@ -144,13 +171,13 @@ def _starts() -> tuple[Fraction, ...]:
     return tuple(Fraction(3, 4) * Fraction(2) ** (code - 127) for code in range(2, 256))
 
 
-def _number(code: int, four: Four) -> float:
+def number_of(code: int, four: Four) -> float:
     """The number of one code."""
     numbers, sign = _finite(four)[:-1], 2 ** (_bits(four) - 1)
     if four[3] == "e8m0":
         return float(numbers[code]) if code < len(numbers) else nan
     if four[3] == "fnuz" and code == sign:
-        return nan
+        return -nan
     magnitude = code % sign
     if magnitude < len(numbers):
         number = float(numbers[magnitude])
@@ -166,11 +193,13 @@ def _holds(dtype: str, four: Four) -> bool:
     return all(round_to(v, FORMATS[dtype]) == v for v in (*numbers[:4], *numbers[-4:]))
 
 
-def _pack(codes: Sequence[int] | Iterator[int], shape: tuple[int, ...], four: Four) -> Array:
-    return np.array(list(codes), np.uint16 if _bits(four) > 8 else np.uint8).reshape(shape)
+def packed(codes: Sequence[int], shape: tuple[int, ...], four: Four) -> Array:
+    """The codes as an array: uint8, or uint16 for more than 8 bits."""
+    return np.array(codes, np.uint16 if _bits(four) > 8 else np.uint8).reshape(shape)
 
 
-def _four(format: Any) -> Four:  # noqa: A002 - the formula's own word
+def four_of(format: Any) -> Four:  # noqa: A002 - the formula's own word
+    """The widths, bias and specials of a format; its errors where it is none."""
     if isinstance(format, str):
         if format not in _NAMES:
             raise ValueError

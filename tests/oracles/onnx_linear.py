@@ -170,8 +170,9 @@ def quantize(
     precision: str | None = None,
     output_dtype: str | None = None,
     opset: int = 25,
+    release: int = 0,
 ) -> Array:
-    """The codes of the operator under the document's or a library's rules."""
+    """The codes of the operator under the document's or a library's rules; of ONNX Runtime the release as 31 or 32."""
     to = output_dtype or "uint8" if y_zero_point is None else y_zero_point.dtype.name
     _check(output_dtype in (None, to), TypeError, "two output types")
     xt, st = x.dtype.name, y_scale.dtype.name
@@ -190,7 +191,7 @@ def quantize(
     owner_z = owner_s if z_shape == y_scale.shape else list(_owners(x.shape, z_shape, *where))
     scales = _numbers(y_scale)
     zeros = [0] * len(scales) if y_zero_point is None else _numbers(y_zero_point)
-    t = _division(xt, st, precision, rules)
+    t = _division(xt, st, precision, "documented" if release > 31 and opset > 22 else rules)
     if to in _SMALL:
         special = saturate == 0
     else:
@@ -198,7 +199,7 @@ def quantize(
         low = 0 if to[0] == "u" else -(1 << (bits - 1))
         high = low + (1 << bits) - 1
         int32 = rules == "reference" or (
-            rules == "onnxruntime" and xt == st and (xt == "float16" or (bits == 2 and xt == "float32"))
+            release == 31 and xt == st and (xt == "float16" or (bits == 2 and xt == "float32"))
         )
     found = []
     for place, (v, i, j) in enumerate(zip(_numbers(x), owner_s, owner_z, strict=True)):
@@ -211,7 +212,7 @@ def quantize(
             # The other half of the byte: the element before an odd place, after an even one.
             pair = place - 1 if place % 2 else place + 1
             alone = not (pair < x.size and owner_s[pair] == i)
-            narrow = rules == "onnxruntime" and xt == st == "float32" and bits == 4 and alone
+            narrow = release == 31 and xt == st == "float32" and bits == 4 and alone
             found.append(_integer(q, int(zeros[j]), low, high, int32 or narrow))
     if to in _SMALL:
         return np.array(found, np.uint8).view(_dtype(to)).reshape(x.shape)
@@ -225,7 +226,12 @@ def _(x: Array, y_scale: Array, y_zero_point: Array | None = None, **attributes:
 
 @derives("onnx/QuantizeLinear@onnxruntime-1.31")
 def _(x: Array, y_scale: Array, y_zero_point: Array | None = None, **attributes: Any) -> Array:
-    return quantize("onnxruntime", x, y_scale, y_zero_point, **attributes)
+    return quantize("onnxruntime", x, y_scale, y_zero_point, **attributes, release=31)
+
+
+@derives("onnx/QuantizeLinear@onnxruntime-1.32")
+def _(x: Array, y_scale: Array, y_zero_point: Array | None = None, **attributes: Any) -> Array:
+    return quantize("onnxruntime", x, y_scale, y_zero_point, **attributes, release=32)
 
 
 @derives("onnx/QuantizeLinear@reference-1.23")
@@ -247,7 +253,9 @@ def _product(rules: Rules, q: float, z: float, s: float, to: str, wide: bool) ->
     else:
         d = Fraction(q) - Fraction(z)
     if rules == "documented":
-        return _lifted(d, to) * soft(s, to)
+        if isinstance(d, Fraction) and d and not (isnan(s) or isinf(s) or s == 0):
+            return _lifted(d * Fraction(s), to)
+        return (soft(float(d), "float64") * soft(s, "float64")).to(soft(0.0, to).form)
     if rules == "onnxruntime":
         d = Fraction(_wrapped(int(d))) if isinstance(q, int) and isinstance(d, Fraction) else d
         return (_lifted(d, "float32") * soft(s, "float32")).to(soft(0.0, to).form)

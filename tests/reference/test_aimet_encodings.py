@@ -6,7 +6,7 @@ import pytest
 from halfeven.conformance.requirement import Arguments
 from halfeven.conformance.systems import call_sets
 from halfeven.reference.catalogue import FORMULAS
-from halfeven.reference.systems.aimet.sqnr import Sqnr, candidates, costs
+from halfeven.reference.systems.aimet.sqnr import Sqnr, candidates, costs, errors_of
 
 CALLS = call_sets()
 
@@ -102,7 +102,7 @@ def test_no_sum_in_float32_can_choose_another_candidate(version: str) -> None:
         lost = call["num_bins"] * 2.0**-24 / (1 - call["num_bins"] * 2.0**-24)
         for row in zip(seen["counts"], seen["edges"], seen["min"], seen["max"], strict=True):
             delta, offset = candidates(Sqnr(), row[2], row[3], n, symmetric, count, call.get("offset_candidates", 21))
-            cost = costs(Sqnr(), row[0], row[1], delta, offset, n, gamma)
+            cost = costs(errors_of(Sqnr(), row[0], row[1], delta, offset, n, gamma))
             best = cost.argmin()
             others = cost[(delta != delta[best]) | (offset != offset[best])]
             if cost[best] == 0 or not others.size:

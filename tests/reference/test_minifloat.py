@@ -24,7 +24,10 @@ SIGNED = [name for name in FLOAT_FORMATS if name != "float8_e8m0fnu"]
 # Largest number, smallest normal, smallest: as the documents print them.
 PRINTED = {
     "float8_e4m3fn": (448.0, 2.0**-6, 2.0**-9),
+    "float8_e4m3": (240.0, 2.0**-6, 2.0**-9),
+    "float8_e4m3b11fnuz": (30.0, 2.0**-10, 2.0**-13),
     "float8_e4m3fnuz": (240.0, 2.0**-7, 2.0**-10),
+    "float8_e3m4": (15.5, 2.0**-2, 2.0**-6),
     "float8_e5m2": (57344.0, 2.0**-14, 2.0**-16),
     "float8_e5m2fnuz": (57344.0, 2.0**-15, 2.0**-17),
     "float8_e8m0fnu": (2.0**127, 2.0**-127, 2.0**-127),
@@ -105,7 +108,7 @@ def test_every_number_is_its_code(name):
     codes = np.arange(2 ** FLOAT_FORMATS[name].bits)
     real = decode(codes, name, "float64")
     kept = ~np.isnan(real)
-    assert kept.sum() > len(codes) * 0.9
+    assert kept.sum() > len(codes) * 0.85
     for overflow in policies(name):
         back = encode(real[kept], name, overflow=overflow)
         finite = np.isfinite(real[kept])

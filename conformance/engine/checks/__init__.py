@@ -6,8 +6,11 @@ from typing import Literal
 
 from halfeven.conformance.engine.checks import call_shapes, consistency, errors, result, silent, smoke, values
 from halfeven.conformance.engine.evidence import Evidence
+from halfeven.conformance.engine.exhaustive import inputs, lemmas, pairs, scales
 
 __all__ = ["CHECKS", "Check"]
+
+_SIXTEEN = ("float16", "bfloat16")
 
 
 @dataclass(frozen=True)
@@ -21,6 +24,7 @@ class Check:
         every_grid: planned for each grid; else on one signed and one unsigned.
         every_dtype: planned for each dtype; else for the first.
         dtypes: the dtypes for which it makes sense.
+        decides: of the exhaustive tier alone: the check whose requirements it decides too.
     """
 
     run: Callable[[Evidence], None]
@@ -28,6 +32,7 @@ class Check:
     every_grid: bool = False
     every_dtype: bool = True
     dtypes: tuple[str, ...] = ("float32", "float64", "float16", "bfloat16")
+    decides: str = ""
 
 
 CHECKS: dict[str, Check] = {
@@ -45,4 +50,11 @@ CHECKS: dict[str, Check] = {
     "composition": Check(consistency.composition, granularities="two", dtypes=("float32", "float64")),
     "idempotence": Check(consistency.idempotence, every_grid=True, dtypes=("float32", "float64")),
     "errors": Check(errors.errors, every_dtype=False),
+    "all-inputs": Check(inputs.all_inputs, dtypes=("float32",), decides="boundaries"),
+    "every-nan": Check(inputs.every_nan, dtypes=("float32",), decides="nan"),
+    "all-pairs": Check(pairs.all_pairs, dtypes=_SIXTEEN, decides="boundaries"),
+    "subnormal-pairs": Check(pairs.subnormal_pairs, dtypes=_SIXTEEN, decides="subnormals"),
+    "every-scale": Check(scales.every_scale, dtypes=("float32",), decides="boundaries"),
+    "monotone": Check(lemmas.monotone, dtypes=("float32",), decides="boundaries"),
+    "powers-of-two": Check(lemmas.powers_of_two, dtypes=("float32",), decides="boundaries"),
 }

@@ -17,7 +17,7 @@ def call_shapes(e: Evidence) -> None:
     """Every granularity that the backend has, crossed with the table of call shapes."""
     c, item = e.setting.configuration, e.item
     of = subject(e.setting.profile.name, c.operation, c.dtype, c.grid, item.seed)
-    whole = item.tier != "quick" or c.grid == grids(item.offer, item.tier)[0]
+    whole = item.tier == "standard" or c.grid == grids(item.offer, item.tier)[0]
     largest = None if whole else _SMALL
     calls = operation_calls(item.offer, of, tier=item.tier, largest=largest)
     usual = practice_calls(item.offer, of, item.offer.granularities, largest)

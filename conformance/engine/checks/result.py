@@ -1,11 +1,8 @@
 """The result as an object: its shape and dtype, for every rank, for empty and 0-d inputs."""
 
-from typing import Any
-
 import numpy as np
 
 from halfeven.conformance.engine.evidence import Evidence, Fault
-from halfeven.reference import Grid
 
 __all__ = ["result"]
 
@@ -20,16 +17,6 @@ def result(e: Evidence) -> None:
     for actual in e.expect([e.setting.plain(q) for q in codes]):
         if actual is None or c.operation != "quantize":
             continue
-        if not _documented(actual.dtype, e.setting.code_dtype, grid):
+        if not e.setting.holds(actual.dtype):
             msg = f"wrong dtype: {actual.dtype} for codes that the profile holds in {e.setting.code_dtype}"
             raise Fault(msg)
-
-
-def _documented(actual: np.dtype[Any], stored: np.dtype[Any], grid: Grid) -> bool:
-    """Float codes have the input's dtype; integer codes any integer dtype that holds the grid."""
-    if stored.kind not in "iu":
-        return actual == stored
-    if actual.kind not in "iu":
-        return False
-    info = np.iinfo(actual)
-    return info.min <= grid.qmin and grid.qmax <= info.max

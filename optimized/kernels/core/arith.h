@@ -14,7 +14,7 @@
 
 // Whether there is an instruction that rounds to an integer. Before g++ 13 a target set by a pragma does not show in
 // the compiler's own macros: files with such a pragma define HALFEVEN_SSE4.
-#if defined(__aarch64__) || defined(__SSE4_1__) || defined(HALFEVEN_SSE4)
+#if defined(__aarch64__) || defined(__SSE4_1__) || defined(HALFEVEN_SSE4) || defined(__CUDACC__)
 #define HALFEVEN_ROUNDS 1
 #else
 #define HALFEVEN_ROUNDS 0

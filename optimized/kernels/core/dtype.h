@@ -2,7 +2,6 @@
 #pragma once
 
 #include <cstdint>
-#include <initializer_list>
 
 namespace halfeven {
 
@@ -10,7 +9,8 @@ namespace halfeven {
 enum class Dtype : int8_t { F32, F64, F16, BF16, I8, U8, I16, U16, I32, U32, I64, None };
 
 using DtypeSet = uint32_t;
-constexpr DtypeSet set_of(std::initializer_list<Dtype> all) {
+template <int n>
+constexpr DtypeSet set_of(const Dtype (&all)[n]) {
   DtypeSet bits = 0;
   for (Dtype d : all) bits |= 1u << static_cast<int>(d);
   return bits;

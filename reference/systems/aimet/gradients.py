@@ -4,21 +4,21 @@ No document gives one. The formulas are the derivatives of the documented equati
 an element is inside where its *rounded* code lies in [qmin, qmax]. What that leaves open is measured, aimet-torch 2.42:
 the ends are inside, and what becomes of infinities and NaN. Where the library's own differ the formula is ``@2.42``.
 
-A parameter's gradient is the exact sum over its elements, rounded once. The library adds in an order of its own, so
-that it is tried on sums alone that no order rounds.
+A parameter's gradient is the exact sum over its elements, rounded once; the library adds in an order of its own, in
+float32 where elements have 16 bits, and what any such order may give is proved (``halfeven.reference.sums``).
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from fractions import Fraction
+from typing import Any
 
-import ml_dtypes
 import numpy as np
 
 from halfeven.reference.behaviour import Behaviour, choice
 from halfeven.reference.blocks import Array, BlockSize, Shape, per_element
 from halfeven.reference.catalogue import AsComputed, formula
 from halfeven.reference.grid import Grid
+from halfeven.reference.sums import Open, rounded, within
 from halfeven.reference.systems.aimet.affine import (
     CODES,
     VALUES,
@@ -31,19 +31,12 @@ from halfeven.reference.systems.aimet.encodings import LeastScale, min_scale
 
 __all__ = ["dequantize_gradient", "quantize_dequantize_gradient", "quantize_gradient", "range_gradient"]
 
-
-@dataclass(frozen=True)
-class Sums(Behaviour):
-    """The choice of a sum over the elements that share a parameter."""
-
-    sum: str = choice({
-        "exact": "rounds the sum over a parameter's elements once",
-        "in-order": "adds a parameter's elements one after the other, each sum rounded",
-    })  # fmt: skip
+#: The gradient of the tensor, and what each element adds to those of scale and offset.
+Elements = tuple[Array, Array, Array]
 
 
 @dataclass(frozen=True)
-class CodesGradient(Sums):
+class CodesGradient(Behaviour):
     """The choices in the gradient of reals with respect to codes."""
 
     scale: str = choice({
@@ -53,7 +46,7 @@ class CodesGradient(Sums):
 
 
 @dataclass(frozen=True)
-class _Masked(Sums):
+class _Masked(Behaviour):
     """The choices of what lies inside the grid."""
 
     inside: str = choice({
@@ -113,6 +106,18 @@ class RangeGradient(LeastScale):
     })  # fmt: skip
 
 
+def _open_quantize(b: QuantizeGradient, **given: Any) -> dict[str, Open]:
+    return _open_sums(_of_quantize(b, **given)[1:], given)
+
+
+def _open_dequantize(b: CodesGradient, **given: Any) -> dict[str, Open]:
+    return _open_sums(_of_dequantize(b, **given)[1:], given)
+
+
+def _open_quantize_dequantize(b: QuantizeDequantizeGradient, **given: Any) -> dict[str, Open]:
+    return _open_sums(_of_quantize_dequantize(b, **given)[1:], given)
+
+
 _BASIS = AsComputed(dtype="the working dtype of the function; the sum over a parameter's elements is exact")
 _DERIVATIVE = "aimet_torch.quantization.affine.{}: the derivative (ends, infinities and NaN: measured)"
 _MEASURED = "aimet-torch 2.42, measured: autograd"
@@ -128,6 +133,7 @@ _MEASURED = "aimet-torch 2.42, measured: autograd"
     source=_DERIVATIVE.format("quantize"),
     behaviour=QuantizeGradient(),
     versions={"2.42": (QuantizeGradient(quotient="input-where-scalar"), _MEASURED)},
+    open=_open_quantize,
 )
 def quantize_gradient(
     b: QuantizeGradient,
@@ -151,6 +157,20 @@ def quantize_gradient(
         block_size: elements per block.
     """
     quantize(CODES, tensor, scale, offset, qmin=qmin, qmax=qmax, block_size=block_size)  # its errors
+    of_tensor, *each = _of_quantize(b, tensor, scale, offset, qmin, qmax, gradient, block_size)
+    return of_tensor, *_collected(each, tensor, scale, offset, block_size)
+
+
+def _of_quantize(
+    b: QuantizeGradient,
+    tensor: Array,
+    scale: Array,
+    offset: Array,
+    qmin: int,
+    qmax: int,
+    gradient: Array,
+    block_size: BlockSize | None,
+) -> Elements:
     t = internal_dtype(tensor.dtype, Grid(qmin, qmax))
     x, s, o, g = _wide(tensor, scale, offset, gradient, block_size, t)
     u = x / s
@@ -158,9 +178,7 @@ def quantize_gradient(
     passed = g * inside if b.outside == "product" else np.where(inside, g, t.type(0))
     if b.quotient == "input-where-scalar" and scale.ndim == 0 < tensor.ndim:
         u = u.astype(tensor.dtype)
-    d_scale = _collected(b, -(passed / s) * u, tensor.shape, scale, block_size)
-    d_offset = _collected(b, -passed, tensor.shape, offset, block_size)
-    return (passed / s).astype(tensor.dtype), d_scale, d_offset
+    return (passed / s).astype(tensor.dtype), -(passed / s) * u, -passed
 
 
 @formula(
@@ -169,6 +187,7 @@ def quantize_gradient(
     basis=AsComputed(dtype="the tensor's; the sum over a parameter's elements is exact"),
     source=_DERIVATIVE.format("dequantize"),
     behaviour=CodesGradient(),
+    open=_open_dequantize,
 )
 def dequantize_gradient(
     b: CodesGradient,
@@ -185,10 +204,20 @@ def dequantize_gradient(
     Raises:
         RuntimeError, IndexError: shapes or blocks that do not fit, as in ``dequantize``.
     """
+    of_tensor, *each = _of_dequantize(b, tensor, scale, offset, gradient, block_size)
+    return of_tensor, *_collected(each, tensor, scale, offset, block_size)
+
+
+def _of_dequantize(
+    b: CodesGradient,
+    tensor: Array,
+    scale: Array,
+    offset: Array,
+    gradient: Array,
+    block_size: BlockSize | None,
+) -> Elements:
     q, s, o, g = _wide(tensor, scale, offset, gradient, block_size, tensor.dtype)
-    d_scale = _collected(b, g * (q if b.scale == "code" else q + o), tensor.shape, scale, block_size)
-    d_offset = _collected(b, g * s, tensor.shape, offset, block_size)
-    return g * s, d_scale, d_offset
+    return g * s, g * (q if b.scale == "code" else q + o), g * s
 
 
 @formula(
@@ -202,6 +231,7 @@ def dequantize_gradient(
     source=_DERIVATIVE.format("quantize_dequantize"),
     behaviour=QuantizeDequantizeGradient(),
     versions={"2.42": (QuantizeDequantizeGradient(clipped="unshifted"), _MEASURED)},
+    open=_open_quantize_dequantize,
 )
 def quantize_dequantize_gradient(
     b: QuantizeDequantizeGradient,
@@ -229,19 +259,33 @@ def quantize_dequantize_gradient(
         zero_point_shift: in codes; moves every real of the grid.
     """
     quantize_dequantize(VALUES, tensor, scale, offset, qmin=qmin, qmax=qmax, block_size=block_size)  # its errors
+    given = (tensor, scale, offset, qmin, qmax, gradient, block_size, zero_point_shift)
+    of_tensor, *each = _of_quantize_dequantize(b, *given)
+    return of_tensor, *_collected(each, tensor, scale, offset, block_size)
+
+
+def _of_quantize_dequantize(
+    b: QuantizeDequantizeGradient,
+    tensor: Array,
+    scale: Array,
+    offset: Array,
+    qmin: int,
+    qmax: int,
+    gradient: Array,
+    block_size: BlockSize | None,
+    zero_point_shift: float,
+) -> Elements:
     t = internal_dtype(tensor.dtype, Grid(qmin, qmax))
     x, s, o, g = _wide(tensor, scale, offset, gradient, block_size, t)
     z, lo, hi, none = (np.asarray(v, t) for v in (zero_point_shift, qmin, qmax, 0))
     u = x / s - z
-    rounded = np.rint(u)
-    inside = _inside(b, (rounded if b.inside == "rounded" else u) - o, lo, hi)
-    clipped = np.where(rounded < o + lo, o + lo, np.where(rounded > o + hi, o + hi, rounded))
+    near = np.rint(u)
+    inside = _inside(b, (near if b.inside == "rounded" else u) - o, lo, hi)
+    clipped = np.where(near < o + lo, o + lo, np.where(near > o + hi, o + hi, near))
     if b.clipped == "shifted":
         clipped = clipped + z
     d_tensor = np.where(inside, g, g * none if b.outside == "product" else none)
-    d_scale = _collected(b, g * np.where(inside, rounded - u, clipped), tensor.shape, scale, block_size)
-    d_offset = _collected(b, np.where(inside, none, g * s), tensor.shape, offset, block_size)
-    return d_tensor.astype(tensor.dtype), d_scale, d_offset
+    return d_tensor.astype(tensor.dtype), g * np.where(inside, near - u, clipped), np.where(inside, none, g * s)
 
 
 @formula(
@@ -321,34 +365,37 @@ def _wide(
     return tensor.astype(t), s, o, gradient.astype(t)
 
 
-def _collected(b: Sums, each: Array, shape: Shape, parameter: Array, block_size: BlockSize | None) -> Array:
-    """The sum of ``each`` over the elements that share a parameter, in the parameter's dtype."""
+def _collected(
+    each: Sequence[Array], tensor: Array, scale: Array, offset: Array, block_size: BlockSize | None
+) -> tuple[Array, Array]:
+    """The gradients of scale and offset, in their dtypes: the sums of the elements' over what shares them."""
+    found = []
+    for values, parameter in zip(each, (scale, offset), strict=True):
+        if (sets := _sets(values, parameter, tensor.shape, block_size)) is None:
+            found.append(values.astype(parameter.dtype))
+        else:
+            total = np.array([rounded(terms) for terms in sets], values.dtype)
+            found.append(total.astype(parameter.dtype).reshape(parameter.shape))
+    return found[0], found[1]
+
+
+def _sets(each: Array, parameter: Array, shape: Shape, block_size: BlockSize | None) -> list[Array] | None:
+    """The elements that share each of the parameters; None where each has its own."""
     if parameter.shape == shape and block_size is None:
-        return each.astype(parameter.dtype)
+        return None
     place = np.arange(parameter.size).reshape(parameter.shape)
     place, _, blocks = aligned_blocks(shape, place, place, block_size)
-    owner = np.broadcast_to(per_element(place, shape, blocks), shape)
-    add = _sum if b.sum == "exact" else _in_order
-    sums = [add(each[owner == p]) for p in range(parameter.size)]
-    return np.array(sums, each.dtype).astype(parameter.dtype).reshape(parameter.shape)
+    owner = np.broadcast_to(per_element(place, shape, blocks), shape).ravel()
+    ends = np.cumsum(np.bincount(owner, minlength=parameter.size))[:-1]
+    return np.split(each.ravel()[np.argsort(owner, kind="stable")], ends)
 
 
-def _sum(terms: Array) -> np.float64:
-    """The exact sum of ``terms``, rounded once, ties to even, to their dtype's precision; beyond float64 infinite."""
-    values = terms.astype(np.float64)
-    if not np.isfinite(values).all():
-        return np.float64(np.add.reduce(values[~np.isfinite(values)]))
-    total = sum(map(Fraction, values.tolist()), Fraction(0))
-    kept = ml_dtypes.finfo(terms.dtype)  # type: ignore[no-untyped-call]
-    # total is an integer over a power of two, and lies below 2^exponent.
-    exponent = total.numerator.bit_length() - total.denominator.bit_length() + 1
-    last = max(exponent - 1, int(kept.minexp)) - int(kept.nmant)  # 2^last is the unit of the last bit kept
-    return np.float64(np.ldexp(float(round(total / Fraction(2) ** last)), last))
-
-
-def _in_order(terms: Array) -> np.float64:
-    """The sum of ``terms`` from the first to the last, every sum rounded to their dtype."""
-    total = terms.dtype.type(0)
-    for term in terms:
-        total = total + term
-    return np.float64(total)
+def _open_sums(each: Sequence[Array], given: Mapping[str, Any]) -> dict[str, Open]:
+    found = {}
+    shape, blocks = given["tensor"].shape, given["block_size"]
+    for i, (values, name) in enumerate(zip(each, ("scale", "offset"), strict=True), 1):
+        parameter = given[name]
+        if (sets := _sets(values, parameter, shape, blocks)) is not None:
+            added = np.promote_types(values.dtype, np.float32)
+            found[f"result[{i}]"] = within(sets, parameter.shape, added, values.dtype, parameter.dtype)
+    return found

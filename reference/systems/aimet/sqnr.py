@@ -1,17 +1,20 @@
 """AIMET: calibration by the least quantization error over a histogram. Measured, aimet-torch 2.42."""
 
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
 from halfeven.reference.behaviour import choice
 from halfeven.reference.blocks import Array, BlockSize, Shape
 from halfeven.reference.catalogue import AsComputed, formula
+from halfeven.reference.sums import Open, least_of, one_of
 from halfeven.reference.systems.aimet.encodings import LeastScale, min_scale
 from halfeven.reference.systems.aimet.histogram import Batches, Histogram, histogram
 
-__all__ = ["Sqnr", "candidates", "costs", "sqnr_encodings"]
+__all__ = ["Sqnr", "candidates", "costs", "errors_of", "sqnr_encodings"]
 
 
 @dataclass(frozen=True)
@@ -36,6 +39,17 @@ class Sqnr(LeastScale, Batches):
     )
 
 
+def _open_choice(b: Sqnr, *, shape: Shape, **given: Any) -> dict[str, Open]:
+    """The candidates whose errors some order of addition makes the least."""
+    lows, highs = [], []
+    for low, high, errors in _tried(b, shape=shape, **given):
+        total = costs(errors)
+        kept = least_of(errors, total, errors.dtype) or (_best(b, total),)
+        lows.append([float(low[i]) for i in kept])
+        highs.append([float(high[i]) for i in kept])
+    return {"result[0]": one_of(lows, shape), "result[1]": one_of(highs, shape)}
+
+
 _ARITHMETIC = AsComputed(dtype="float32, the sum of the errors exact")
 
 
@@ -50,6 +64,7 @@ _ARITHMETIC = AsComputed(dtype="float32, the sum of the errors exact")
     source="aimet-torch 2.42, measured: SqnrEncodingAnalyzer",
     behaviour=Sqnr(),
     versions={"2.42": (Sqnr(later="in-order"), "aimet-torch 2.42, measured")},
+    open=_open_choice,
 )
 def sqnr_encodings(
     b: Sqnr,
@@ -71,8 +86,8 @@ def sqnr_encodings(
     Values stand at the middles of the bins of ``histogram``. Symmetric candidates are deltas, evenly up to more than
     the greatest magnitude needs; asymmetric ones pair deltas with offsets, inside the observed range.
 
-    The library sums the errors in float32 and may prefer another candidate whose error is larger by no more than
-    2 B u / (1 - B u) of it, with u = 2^-24 and B bins.
+    The library sums the errors in float32, in an order of its own: which candidates may be the least is proved
+    (``halfeven.reference.sums.least_of``).
 
     A minimum of zero may have either sign in the library, which leaves it to the vector width.
 
@@ -93,20 +108,46 @@ def sqnr_encodings(
         ValueError: ``num_steps`` or ``num_bins`` is below 1; ``histogram``'s.
         RuntimeError: ``histogram_growth_limit`` is below 1; ``histogram``'s.
     """
+    given = (num_bins, asymmetric_delta_candidates, symmetric_delta_candidates, offset_candidates, gamma)
+    lows, highs = [], []
+    for low, high, errors in _tried(
+        b, batches, num_steps, symmetric, shape, *given, histogram_growth_limit, block_size
+    ):
+        best = _best(b, costs(errors))
+        lows.append(low[best])
+        highs.append(high[best])
+    return np.array(lows).reshape(shape), np.array(highs).reshape(shape)
+
+
+def _tried(
+    b: Sqnr,
+    batches: tuple[Array, ...],
+    num_steps: int,
+    symmetric: bool,
+    shape: Shape,
+    num_bins: int,
+    asymmetric_delta_candidates: int,
+    symmetric_delta_candidates: int,
+    offset_candidates: int,
+    gamma: float,
+    histogram_growth_limit: float | None,
+    block_size: BlockSize | None,
+) -> Iterator[tuple[Array, Array, Array]]:
+    """For each parameter the minima and maxima of its candidates, and the errors of every bin, a row for each of them.
+
+    Arguments and errors as in ``sqnr_encodings``.
+    """
     deltas = symmetric_delta_candidates if symmetric else asymmetric_delta_candidates
     seen = histogram(Histogram(later=b.later), batches, shape, num_bins, histogram_growth_limit, block_size)
     if num_steps < 1:
         msg = f"num_steps={num_steps} is not accepted: give 1 or more"
         raise ValueError(msg)
-    lows, highs = [], []
     for counts, edges, least, most in zip(seen["counts"], seen["edges"], seen["min"], seen["max"], strict=True):
         delta, offset = candidates(b, least, most, num_steps, symmetric, deltas, offset_candidates)
-        cost = costs(b, counts, edges, delta, offset, num_steps, gamma)
-        best = int(np.argmin(cost)) if b.equal == "first" else len(cost) - 1 - int(np.argmin(cost[::-1]))
-        low = offset[best] * delta[best]
-        lows.append(low.astype(least.dtype))
-        highs.append((low + np.float32(num_steps) * delta[best]).astype(most.dtype))
-    return np.array(lows).reshape(shape), np.array(highs).reshape(shape)
+        low = offset * delta
+        high = low + np.float32(num_steps) * delta
+        errors = errors_of(b, counts, edges, delta, offset, num_steps, gamma)
+        yield low.astype(least.dtype), high.astype(most.dtype), errors
 
 
 def candidates(
@@ -138,8 +179,17 @@ def candidates(
     return delta, np.rint(lower / delta)
 
 
-def costs(b: Sqnr, counts: Array, edges: Array, delta: Array, offset: Array, n: int, gamma: float) -> Array:
-    """The error of every candidate: its terms in the candidates' dtype, their sum exact and rounded once to float64."""
+def _best(b: Sqnr, cost: Array) -> int:
+    return int(np.argmin(cost)) if b.equal == "first" else len(cost) - 1 - int(np.argmin(cost[::-1]))
+
+
+def costs(errors: Array) -> Array:
+    """The error of every candidate: the exact sum of its terms, rounded once to float64."""
+    return np.array([math.fsum(terms.tolist()) for terms in errors])
+
+
+def errors_of(b: Sqnr, counts: Array, edges: Array, delta: Array, offset: Array, n: int, gamma: float) -> Array:
+    """What each bin adds to the error of each candidate, in the candidates' dtype."""
     t = delta.dtype
     width = edges[1] - edges[0]
     x = (edges[0] + width / np.float32(2)) + width * np.arange(len(counts)).astype(t)
@@ -151,4 +201,4 @@ def costs(b: Sqnr, counts: Array, edges: Array, delta: Array, offset: Array, n: 
     error = (error * error if b.error == "squared" else error) * counts
     if b.clipped == "gamma":
         error = np.where(clipped, error * t.type(gamma), error)
-    return np.array([math.fsum(terms.tolist()) for terms in error])
+    return np.asarray(error)

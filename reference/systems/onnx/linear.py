@@ -12,7 +12,8 @@ from halfeven.reference.grid import Grid
 from halfeven.reference.minifloat import encode
 from halfeven.reference.model import EvaluationModel
 from halfeven.reference.profile import Profile
-from halfeven.reference.rounding import ROUNDINGS
+from halfeven.reference.readings import Readings
+from halfeven.reference.rounding import ROUNDINGS, cast_once
 from halfeven.reference.systems.onnx.opsets import (
     DEQUANTIZE_TYPES,
     FLOAT4,
@@ -38,7 +39,12 @@ __all__ = [
     "quantize_linear",
 ]
 
-MODEL = EvaluationModel(integer="exact", subtract="exact")
+MODEL = EvaluationModel(integer="exact", subtract="exact", product="float64")
+_PRECISION = (
+    "DequantizeLinear: the output type determines the precision of the multiplication; whether its operands are rounded"
+    " to it, the document does not say"
+)
+_DIVISION = "QuantizeLinear: only from opset 23 on the document says in which precision it divides"
 
 
 @dataclass(frozen=True)
@@ -49,6 +55,7 @@ class QuantizeLinear(Fitting):
         {
             "stated": "divides in the type of the scale, or in the one that precision names",
             "float32": "divides float32 and float16 in float32, whatever precision says",
+            "since-23": "divides float32 and float16 in float32 before opset 23, the first that states a precision",
             "promoted": "divides in the type that NumPy promotes both operands to, unless precision names one",
         }
     )
@@ -129,6 +136,7 @@ class DequantizeLinear(Fitting):
     )
     product: str = choice(
         {
+            "once": "multiplies the exact difference by the scale and rounds once, to the output's type",
             "output": "rounds difference and scale to the output's type and multiplies there",
             "float32": "multiplies in float32, and rounds to an output of float16 last",
             "promoted": "multiplies in the type that NumPy promotes both operands to, and rounds to the output's last",
@@ -143,8 +151,8 @@ class DequantizeLinear(Fitting):
     )
 
 
-def _quotient(b: QuantizeLinear, x: Array, s: Array, precision: str | None, *, single: bool) -> Array:
-    if b.precision == "float32" and single:
+def _quotient(b: QuantizeLinear, x: Array, s: Array, precision: str | None, opset: int, *, single: bool) -> Array:
+    if single and (b.precision == "float32" or (b.precision == "since-23" and opset < 23)):  # noqa: PLR2004 - the opset
         x, s = x.astype(np.float32), s.astype(np.float32)
     elif precision or b.precision != "promoted":
         scales = {"float8_e8m0fnu": "float32", "int32": "float64"}
@@ -185,10 +193,30 @@ def _reals(b: DequantizeLinear, x: Array, s: Array, z: Array | None, to: str, *,
                 d = (d + 2.0**31) % 2.0**32 - 2.0**31
     if b.product == "float32" and single:
         return (d.astype(np.float32) * s.astype(np.float32)).astype(dtype_of(to))
+    if b.product in {"once", "float32"} and d.dtype == np.float64:  # what the release does not offer is as documented
+        return _rounded_product(d, s, dtype_of(to))
     if b.product == "promoted":
         y: Array = d * s.astype(np.float32)
         return y.astype(dtype_of(to))
     return np.asarray(in_dtype(d, to) * in_dtype(s, to))
+
+
+def _rounded_product(d: Array, s: Array, dtype: "np.dtype[Any]") -> Array:
+    """``d * s``, of up to 33 and 24 bits, rounded once.
+
+    The products with the halves of ``d`` are exact in float64, and so is their sum but for a last bit that is made odd.
+    """
+    wide = s.astype(np.float64)
+    high = np.where(np.isfinite(d), np.trunc(d / 2.0**16) * 2.0**16, d)
+    low = np.where(np.isfinite(d), d - high, 0)
+    first, second = high * wide, np.where(low == 0, 0, low * wide)
+    total = np.where((low == 0) | ~np.isfinite(wide), d * wide, first + second)
+    back = total - first
+    error = (first - (total - back)) + (second - back)
+    bits = total.view(np.int64)
+    inexact = np.isfinite(total) & np.isfinite(error) & (error != 0) & (low != 0) & (bits & 1 == 0)
+    odd = np.where(inexact, bits + np.where((error > 0) == (total > 0), 1, -1), bits).view(np.float64)
+    return cast_once(odd, dtype)
 
 
 ONNX = Profile(
@@ -200,6 +228,13 @@ ONNX = Profile(
     scale_dtype="input",
     grids=tuple(Grid.from_bitwidth(b, signed=s) for b in (8, 4, 16, 2) for s in (True, False)),
     partial_blocks=True,
+    readings=Readings(
+        f"{_DIVISION}; {_PRECISION}",
+        (
+            replace(MODEL, compute="float32"),
+            *(replace(MODEL, product="output", compute=c) for c in ("input", "float32")),
+        ),
+    ),
 )
 
 ONNXRUNTIME_1_31 = replace(
@@ -209,6 +244,7 @@ ONNXRUNTIME_1_31 = replace(
     source="ONNX Runtime 1.31.0, measured on the CPU in float32",
     model=replace(MODEL, nan="qmin"),
     dtypes=("float32",),
+    readings=None,
 )
 
 ONNX_REFERENCE_1_23 = replace(
@@ -218,6 +254,7 @@ ONNX_REFERENCE_1_23 = replace(
     source="onnx 1.23.0: onnx.reference, measured in float32",
     model=replace(MODEL, integer="int32"),
     dtypes=("float32",),
+    readings=None,
 )
 
 # The documented signatures.
@@ -267,6 +304,17 @@ _RUNTIME, _EVALUATOR = (
             ),
             _RUNTIME,
         ),
+        "onnxruntime-1.32": (
+            QuantizeLinear(
+                lists_since=10,
+                one_scale="no-block-size",
+                precision="since-23",
+                float8_infinity="largest",
+                float8_beyond="cut",
+                float8_zero_point="ignored",
+            ),
+            "ONNX Runtime 1.32.0, measured on the CPU",
+        ),
         "reference-1.23": (
             QuantizeLinear(
                 shapes="lenient",
@@ -280,6 +328,7 @@ _RUNTIME, _EVALUATOR = (
         ),
     },
     affine=AffineView("onnx", "quantize", _arguments),
+    readings=Readings(_DIVISION, (QuantizeLinear(precision="since-23"),)),
 )
 def quantize_linear(
     b: QuantizeLinear,
@@ -328,7 +377,7 @@ def quantize_linear(
     s, z = fitted(b, y_scale, zero, x.shape, axis, block_size, opset)
     single = x.dtype == y_scale.dtype and x.dtype.name in _SINGLE and to != FLOAT4
     with np.errstate(all="ignore"):
-        v = _quotient(b, x, s, precision, single=single)
+        v = _quotient(b, x, s, precision, opset, single=single)
         if to in (*FLOAT8, FLOAT4):
             if y_zero_point is not None and (to == FLOAT4 or b.float8_zero_point == "added"):
                 zf = z.astype(np.float32).astype(v.dtype)
@@ -371,9 +420,10 @@ def _lone(owner: Array, x: Array) -> Array:
 @formula(
     "onnx/DequantizeLinear",
     equation=r"y = (x - x_{zero\_point}) \cdot x_{scale}",
-    basis=AsComputed(dtype="the output's: the exact difference and the scale are rounded to it, then the product"),
+    basis=AsComputed(dtype="the output's: the exact product of difference and scale is rounded to it"),
     source="ONNX operator DequantizeLinear, opsets 10, 13, 19, 21, 23, 24, 25",
     behaviour=DequantizeLinear(),
+    readings=Readings(_PRECISION, tuple(DequantizeLinear(product=p) for p in ("output", "float32", "promoted"))),
     versions={
         "onnxruntime-1.31": (
             DequantizeLinear(

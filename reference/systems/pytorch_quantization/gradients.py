@@ -1,6 +1,5 @@
 """pytorch-quantization: gradients. Straight through between the ends, which belong to it, except in ``clip``."""
 
-import math
 from dataclasses import dataclass
 from typing import Any
 
@@ -9,6 +8,7 @@ import numpy as np
 from halfeven.reference.behaviour import Behaviour, choice
 from halfeven.reference.blocks import Array
 from halfeven.reference.catalogue import AsComputed, Real, formula
+from halfeven.reference.sums import Open, rounded, within
 from halfeven.reference.systems.pytorch_quantization.tensor_quant import operands
 
 __all__ = [
@@ -200,11 +200,15 @@ def clip(b: Clip, inputs: Array, clip_value_min: Any, clip_value_max: Any) -> Ar
     return np.asarray(most(least(inputs, clip_value_max), clip_value_min))
 
 
-def _sum(terms: Array) -> float:
-    try:
-        return math.fsum(terms.ravel().tolist())
-    except ValueError:  # infinities of both signs
-        return math.nan
+def _open_bounds(
+    b: ClipMask, inputs: Array, clip_value_min: Array, clip_value_max: Array, grad_outputs: Array
+) -> dict[str, Open]:
+    """What the gradients of the bounds may be."""
+    _, *terms = _clip_gradients(b, inputs, clip_value_min, clip_value_max, grad_outputs)
+    bounds = (clip_value_min, clip_value_max)
+    return {
+        f"result[{i}]": within([t], v.shape, np.float32) for i, (t, v) in enumerate(zip(terms, bounds, strict=True), 1)
+    }
 
 
 @formula(
@@ -214,11 +218,12 @@ def _sum(terms: Array) -> float:
     basis=AsComputed(dtype="float32; the sums are the real ones, rounded once"),
     source="pytorch_quantization.nn.functional.ClipFunction.backward: measured",
     behaviour=ClipMask(),
+    open=_open_bounds,
 )
 def clip_backward(
     b: ClipMask, inputs: Array, clip_value_min: Array, clip_value_max: Array, grad_outputs: Array
 ) -> tuple[Array, Array, Array]:
-    """The gradients of the inputs and of the bounds, float32. In another order a sum is within n * 2**-24 * sum |g|.
+    """The gradients of the inputs and of the bounds, float32; the order of the sums is open.
 
     Args:
         inputs: float32 of any shape.
@@ -233,6 +238,15 @@ def clip_backward(
         if bound.size != 1:
             msg = f"{name} of shape {bound.shape} is not accepted: give one element"
             raise ValueError(msg)
+    grad_inputs, *terms = _clip_gradients(b, inputs, clip_value_min, clip_value_max, grad_outputs)
+    of_min, of_max = (rounded(t, np.float32) for t in terms)
+    return grad_inputs, np.full_like(clip_value_min, of_min), np.full_like(clip_value_max, of_max)
+
+
+def _clip_gradients(
+    b: ClipMask, inputs: Array, clip_value_min: Array, clip_value_max: Array, grad_outputs: Array
+) -> tuple[Array, Array, Array]:
+    """The gradient of the inputs, and the terms of those of the bounds."""
     g, none = grad_outputs, np.float32(0)
     with np.errstate(all="ignore"):
         above, below = inputs > clip_value_min, inputs < clip_value_max
@@ -245,5 +259,4 @@ def clip_backward(
             return np.where(mask, g, none) if b.outside == "zero" else g * mask
 
         grad_inputs = np.where(above & below, g, none) if b.outside == "zero" else masked(above) * below
-        sums = [_sum(masked(~mask)) for mask in (above, below)]
-    return grad_inputs, np.full_like(clip_value_min, sums[0]), np.full_like(clip_value_max, sums[1])
+        return grad_inputs, masked(~above), masked(~below)

@@ -10,6 +10,7 @@ import numpy as np
 from halfeven.reference.behaviour import Behaviour, choice
 from halfeven.reference.blocks import Array
 from halfeven.reference.catalogue import AsComputed, Real, formula
+from halfeven.reference.sums import Open, least_of, one_of
 from halfeven.reference.systems.pytorch_quantization.e4m3 import SCALED_E4M3, scaled_e4m3
 from halfeven.reference.systems.pytorch_quantization.tensor_quant import MODELOPT, TENSOR_QUANT, fake_tensor_quant
 
@@ -89,6 +90,14 @@ class LeastDivergence(Behaviour):
 
 _F32 = np.float32
 Bits = int | tuple[int, int]
+
+
+def _open_error(b: LeastError, *, stride: int, start_bin: int, **given: Any) -> dict[str, Open]:
+    """The candidates whose errors some order of addition makes the least."""
+    centres, errors = _errors(b, stride=stride, start_bin=start_bin, **given)
+    found = np.stack(errors).astype(_F32)
+    kept = least_of(found, found.sum(axis=1, dtype=np.float64), _F32)
+    return {"result": one_of([[float(centres[start_bin + stride * i]) for i in kept]], ())} if kept else {}
 
 
 @formula(
@@ -212,6 +221,7 @@ def percentile_amax(b: Percentile, hist: Array, edges: Array, percentile: float 
             "nvidia-modelopt 0.47, HistogramCalibrator.compute_amax, mse: measured",
         )
     },
+    open=_open_error,
 )
 def mse_amax(
     b: LeastError,
@@ -224,7 +234,8 @@ def mse_amax(
 ) -> Array:
     """The centre at which fake quantizing all centres costs least, the first of equal ones. 0-d float32.
 
-    A sum of n terms in another order is within (n - 1) * 2**-24 of its value: closer candidates may change places.
+    Candidates whose sums another order of addition puts in another place are both right
+    (``halfeven.reference.sums.least_of``).
 
     Args:
         hist: counts, float32, (bins,).
@@ -238,15 +249,24 @@ def mse_amax(
         ValueError: no centre from ``start_bin`` on, or ``num_bits`` is 0.
         TypeError: ``num_bits`` is neither an integer of 0 or more nor (4, 3).
     """
-    centres = (edges[1:] + edges[:-1]) / _F32(2) if b.centres == "middle" else edges[:-1]
-    costs = []
-    for k in range(start_bin, centres.size, stride):
-        off = _quantized(b, centres, centres[k], num_bits, unsigned) - centres
-        costs.append(math.fsum(((np.square(off) if b.error == "squared" else np.abs(off)) * hist).tolist()))
+    centres, errors = _errors(b, hist, edges, num_bits, unsigned, stride, start_bin)
+    costs = [math.fsum(terms.tolist()) for terms in errors]
     if not costs:
         msg = f"start_bin={start_bin} is not accepted: there are {centres.size} bins"
         raise ValueError(msg)
     return np.asarray(centres[start_bin + stride * _least(costs, last=b.equal == "last")])
+
+
+def _errors(
+    b: LeastError, hist: Array, edges: Array, num_bits: Bits, unsigned: bool, stride: int, start_bin: int
+) -> tuple[Array, list[Array]]:
+    """The centres, and what each adds to the error of every candidate."""
+    centres = (edges[1:] + edges[:-1]) / _F32(2) if b.centres == "middle" else edges[:-1]
+    errors = []
+    for k in range(start_bin, centres.size, stride):
+        off = _quantized(b, centres, centres[k], num_bits, unsigned) - centres
+        errors.append((np.square(off) if b.error == "squared" else np.abs(off)) * hist)
+    return centres, errors
 
 
 def _quantized(b: LeastError, centres: Array, amax: Array, num_bits: Bits, unsigned: bool) -> Array:

@@ -13,6 +13,7 @@ from halfeven.reference.catalogue import AffineView, AsComputed, formula
 from halfeven.reference.grid import Grid
 from halfeven.reference.model import EvaluationModel
 from halfeven.reference.profile import Profile
+from halfeven.reference.readings import Readings
 from halfeven.reference.rounding import ROUNDINGS
 
 __all__ = [
@@ -61,6 +62,8 @@ _2_2_1 = TensorQuant(checks="minima")
 MODELOPT = replace(_2_2_1, arithmetic="float32")
 
 MODEL = EvaluationModel(division="multiply-by-q-per-real", compute="float32", sign="none", product="narrowed")
+# In float32 they are one: the scale is float32, and so is the product.
+_GAP = "the document speaks of float32 alone, and leaves open in which dtype codes of other inputs become reals again"
 
 SMALLEST_AMAX = np.float32(2.0**-24)
 """At this amax and below every finite value has the code 0, and the scale returned is 1."""
@@ -109,6 +112,7 @@ PYTORCH_QUANTIZATION = Profile(
     grids=tuple(Grid.from_bitwidth(b, signed=True, narrow=narrow) for narrow in (True, False) for b in range(2, 17)),
     model_scale=_codes_per_real,
     smallest=float(SMALLEST_AMAX),
+    readings=Readings(_GAP, (replace(MODEL, product="output"),)),
 )
 
 

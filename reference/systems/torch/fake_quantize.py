@@ -10,8 +10,9 @@ from halfeven.reference.affine import channel_of, no_blocks
 from halfeven.reference.behaviour import Behaviour, choice, roundings
 from halfeven.reference.blocks import Array, BlockSize, per_channel
 from halfeven.reference.catalogue import AffineView, AsComputed, formula
+from halfeven.reference.choices import Faking
 from halfeven.reference.grid import Grid
-from halfeven.reference.model import EvaluationModel, Faking
+from halfeven.reference.model import EvaluationModel
 from halfeven.reference.profile import Profile, along_axis
 from halfeven.reference.rounding import ROUNDINGS
 

@@ -1,12 +1,11 @@
 """torch: fake quantization with learnable parameters, and gradients; no document has the equations: all is measured.
 
 The scale is real per code; the zero point is a float that stands for a code. Gradients are sums over the elements that
-share a parameter: the terms as float32, their sum exact but for one rounding to float64 and one to float32, for the
-order in which torch adds is not stated.
+share a parameter: the terms as float32, their sum exact but for one rounding. The order in which torch adds is not
+stated; what any order of additions in float32 may give is proved (``halfeven.reference.sums``).
 """
 
 from dataclasses import dataclass
-from math import fsum
 from typing import Any
 
 import numpy as np
@@ -15,6 +14,7 @@ from halfeven.reference.behaviour import choice, roundings
 from halfeven.reference.blocks import Array
 from halfeven.reference.catalogue import AsComputed, formula
 from halfeven.reference.rounding import ROUNDINGS, fused_multiply_add
+from halfeven.reference.sums import Open, rounded, rounded_each, within
 from halfeven.reference.systems.torch.fake_quantize import CodeOfReciprocal, along
 
 __all__ = [
@@ -142,10 +142,17 @@ def _int64(q: Array) -> Array:
     return np.where(np.abs(q) < np.float32(2.0**63), q, np.float32(-(2.0**63)))
 
 
-def _sum(terms: Array) -> np.float32:
-    if np.isfinite(terms).all():
-        return np.float32(fsum(terms.flat))
-    return np.float32(np.sum(terms.astype(np.float64)))
+def _open(*sums: Array) -> dict[str, Open]:
+    """What the gradients of scale and zero point may be, from the terms of each."""
+    return {f"result[{i}]": within(sets, (len(sets),), np.float32) for i, sets in enumerate(sums, 1)}
+
+
+def _open_per_tensor(b: LearnableGradients, x: Array, **given: Any) -> dict[str, Open]:
+    return _open(*(t[None] for t in _tensor_gradients(b, x, **given)[1:])) if x.size else {}
+
+
+def _open_per_channel(b: LearnableGradients, x: Array, **given: Any) -> dict[str, Open]:
+    return _open(*_channel_gradients(b, x, **given)[1:]) if x.size else {}
 
 
 @formula(
@@ -224,6 +231,7 @@ def per_channel(
     basis=_F32,
     source="torch 2.13.0, measured",
     behaviour=LearnableGradients(),
+    open=_open_per_tensor,
 )
 def per_tensor_gradients(
     b: LearnableGradients,
@@ -256,10 +264,23 @@ def per_tensor_gradients(
     _check_gradients(x, quant_min, quant_max)
     if not x.size:
         return _without_elements(b, x, scale, zero_point)
-    grad_x, grad_s, grad_z = _gradients(
-        b, x, np.asarray(scale[0]), np.asarray(zero_point[0]), quant_min, quant_max, grad, grad_factor
-    )
-    return grad_x, np.full(1, _sum(grad_s)), np.full(1, _sum(grad_z))
+    grad_x, *others = _tensor_gradients(b, x, scale, zero_point, quant_min, quant_max, grad, grad_factor)
+    of_scale, of_zero_point = (np.full(1, rounded(terms)) for terms in others)
+    return grad_x, of_scale, of_zero_point
+
+
+def _tensor_gradients(
+    b: LearnableGradients,
+    x: Array,
+    scale: Array,
+    zero_point: Array,
+    quant_min: int,
+    quant_max: int,
+    grad: Array,
+    grad_factor: float,
+) -> tuple[Array, Array, Array]:
+    s, z = np.asarray(scale[0]), np.asarray(zero_point[0])
+    return _gradients(b, x, s, z, quant_min, quant_max, grad, grad_factor)
 
 
 def _without_elements(b: LearnableGradients, x: Array, scale: Array, zero_point: Array) -> tuple[Array, Array, Array]:
@@ -307,6 +328,7 @@ def _gradients(
     basis=_F32,
     source="torch 2.13.0, measured",
     behaviour=LearnableGradients(zero_point="rounded"),
+    open=_open_per_channel,
 )
 def per_channel_gradients(
     b: LearnableGradients,
@@ -327,12 +349,28 @@ def per_channel_gradients(
     """
     _check(x, quant_min, quant_max, zero_point)
     _check_gradients(x, quant_min, quant_max)
-    s, z = along(scale, x, axis), along(zero_point, x, axis)
+    along(scale, x, axis), along(zero_point, x, axis)  # their errors
     if not x.size:
         return _without_elements(b, x, scale, zero_point)
     if x.ndim == 1:
         msg = f"x of shape {x.shape} is not accepted: give two dimensions or more"
         raise RuntimeError(msg)
-    grad_x, *others = _gradients(b, x, s, z, quant_min, quant_max, grad, grad_factor)
-    sums = [np.array([_sum(t) for t in np.moveaxis(terms, axis, 0)]) for terms in others]
-    return grad_x, sums[0], sums[1]
+    grad_x, *others = _channel_gradients(b, x, scale, zero_point, axis, quant_min, quant_max, grad, grad_factor)
+    of_scale, of_zero_point = (rounded_each(sets) for sets in others)
+    return grad_x, of_scale, of_zero_point
+
+
+def _channel_gradients(
+    b: LearnableGradients,
+    x: Array,
+    scale: Array,
+    zero_point: Array,
+    axis: int,
+    quant_min: int,
+    quant_max: int,
+    grad: Array,
+    grad_factor: float,
+) -> tuple[Array, Array, Array]:
+    s, z = along(scale, x, axis), along(zero_point, x, axis)
+    grad_x, of_s, of_z = _gradients(b, x, s, z, quant_min, quant_max, grad, grad_factor)
+    return grad_x, np.moveaxis(of_s, axis, 0), np.moveaxis(of_z, axis, 0)

@@ -10,8 +10,9 @@ from halfeven.reference import model as evaluation
 from halfeven.reference.affine import channel_of, no_blocks
 from halfeven.reference.blocks import Array, BlockSize, per_channel
 from halfeven.reference.catalogue import AffineView, AsComputed, formula
+from halfeven.reference.choices import Coding, Signed
 from halfeven.reference.grid import Grid
-from halfeven.reference.model import Coding, EvaluationModel, Signed
+from halfeven.reference.model import EvaluationModel
 from halfeven.reference.profile import Profile, along_axis, integers
 
 __all__ = [

@@ -18,6 +18,7 @@ from halfeven.reference.catalogue import AffineView, AsComputed, formula
 from halfeven.reference.grid import Grid
 from halfeven.reference.model import EvaluationModel
 from halfeven.reference.profile import Profile
+from halfeven.reference.readings import Readings
 from halfeven.reference.rounding import ROUNDINGS
 from halfeven.reference.systems.torchao.granularity import per_element, some
 from halfeven.reference.systems.torchao.storage import (
@@ -217,6 +218,10 @@ TORCHAO = Profile(
     source="torchao: torchao.quantization.quant_primitives, ZeroPointDomain.INT",
     model=_MODEL,
     dtypes=("float32", "float16", "bfloat16"),
+    readings=Readings(
+        "the document says what quantizing adds, and not in which arithmetic dequantizing subtracts the zero point",
+        (replace(_MODEL, subtract="int32"),),
+    ),
 )
 
 TORCHAO_0_18 = replace(
@@ -225,6 +230,7 @@ TORCHAO_0_18 = replace(
     title="clamp(round(x * (1 / s)) + zero_point, qmin, qmax); (q - zero_point) * s",
     source="torchao 0.18.0, measured on the CPU",
     model=replace(_MODEL, division="reciprocal"),
+    readings=None,
 )
 
 

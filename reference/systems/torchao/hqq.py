@@ -5,6 +5,7 @@ stated, so no bits follow from its document.
 """
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -12,6 +13,7 @@ from halfeven.reference.behaviour import Behaviour, choice, roundings
 from halfeven.reference.blocks import Array
 from halfeven.reference.catalogue import AsComputed, formula
 from halfeven.reference.rounding import ROUNDINGS
+from halfeven.reference.sums import Open, in_any_order, rounded_each, unproved
 from halfeven.reference.systems.torchao.storage import dtype_of, machine_integers
 
 __all__ = ["choose_qparams_and_quantize_affine_hqq", "choose_qparams_and_quantize_scale_only_hqq"]
@@ -135,6 +137,11 @@ def choose_qparams_and_quantize_affine_hqq(
     return machine_integers(q, "uint8").reshape(tensor.shape), scale, zero_point, tensor.shape
 
 
+def _open_fit(b: ScaleOnly, **given: Any) -> dict[str, Open]:
+    q, scale, certain = _fitted(b, **given)
+    return {} if certain else {"result[0]": unproved(q.shape), "result[1]": unproved(scale.shape)}
+
+
 @formula(
     "torchao/choose_qparams_and_quantize_scale_only_hqq",
     equation=r"s_0 = \frac{\max |x|}{\max(|q_{min}|, |q_{max}|)};\quad "
@@ -142,6 +149,7 @@ def choose_qparams_and_quantize_affine_hqq(
     basis=AsComputed(dtype="float32"),
     source="torchao.quantization.quant_primitives._choose_qparams_and_quantize_scale_only_hqq, stochastic=False",
     behaviour=ScaleOnly(),
+    open=_open_fit,
 )
 def choose_qparams_and_quantize_scale_only_hqq(
     b: ScaleOnly,
@@ -155,7 +163,8 @@ def choose_qparams_and_quantize_scale_only_hqq(
     """Codes and the scale that fits them, found in turns; one scale per group of a row, at least 2^-23.
 
     The order in which the two sums add is not stated: bits follow where every partial sum is a float32. Elsewhere
-    each sum is off by no more than (n - 1) 2^-24 times the sum of the magnitudes, n elements to a group.
+    they are the exact sums, rounded once; in another order each is within ``halfeven.reference.sums.bound``, and what
+    codes follow in the next turn is open.
 
     Args:
         hp_tensor: a float matrix, taken to float32.
@@ -177,6 +186,21 @@ def choose_qparams_and_quantize_scale_only_hqq(
     if qmin >= qmax or hp_tensor.shape[1] % block_size[1] != 0:
         msg = f"qmin={qmin}, qmax={qmax}, block_size={block_size} is not accepted for shape {hp_tensor.shape}"
         raise AssertionError(msg)
+    q, scale, _ = _fitted(b, hp_tensor, block_size, qmin, qmax, iters, early_stop_tol)
+    return q, scale
+
+
+def _fitted(
+    b: ScaleOnly,
+    hp_tensor: Array,
+    block_size: tuple[int, ...],
+    qmin: int,
+    qmax: int,
+    iters: int,
+    early_stop_tol: float,
+) -> tuple[Array, Array, bool]:
+    """Codes and scale, and whether they are those of every order of addition."""
+    certain = True
     rows, columns = hp_tensor.shape
     w = hp_tensor.astype(np.float32).reshape(rows, columns // block_size[1], block_size[1])
     first, last = np.float32(qmin), np.float32(qmax)
@@ -191,11 +215,13 @@ def choose_qparams_and_quantize_scale_only_hqq(
         scale = np.maximum(np.abs(w).max(axis=2) / np.float32(end), least)
         for _ in range(max(1, iters)):
             q = codes(scale)
-            products, squares = (w * q).sum(axis=2, dtype=np.float32), (q * q).sum(axis=2, dtype=np.float32)
+            both = ((w * q).reshape(-1, block_size[1]), (q * q).reshape(-1, block_size[1]))
+            certain &= all((in_any_order(terms) | np.isnan(terms).any(axis=1)).all() for terms in both)
+            products, squares = (rounded_each(terms).reshape(scale.shape) for terms in both)
             fitted = np.where(squares > 0, products / squares, scale if b.empty == "kept" else least)
             previous, scale = scale, np.maximum(fitted, least)
             if (np.abs(scale - previous) / np.maximum(previous, least)).max() < np.float32(early_stop_tol):
                 break
         if b.codes == "last":
             q = codes(scale)
-    return machine_integers(q, "int32").reshape(rows, columns), scale.astype(hp_tensor.dtype)
+    return machine_integers(q, "int32").reshape(rows, columns), scale.astype(hp_tensor.dtype), bool(certain)

@@ -20,6 +20,7 @@ from halfeven.conformance.backends.protocol import Backend, Unsupported
 from halfeven.conformance.backends.registry import REGISTRY, NotInstalled, resolve
 from halfeven.conformance.configuration import Configuration, code_dtype
 from halfeven.conformance.systems import answers
+from halfeven.conformance.workers.inside import Inside
 from halfeven.reference import FORMULAS, Grid
 from halfeven.reference.systems import PROFILES
 
@@ -225,15 +226,17 @@ def test_a_script_shows_what_the_adapter_returned(name: str, key: str, operation
 
 def shown(backend: Backend, c: Configuration, given: dict[str, Any]) -> Any:
     """What the backend's script gives, with ``given`` in scope."""
-    assert backend.script is not None
-    imports, expression = backend.script(c)
+    spelt = Inside(backend).script(f"{backend.profile}:{c.operation}", {}, c)
     if backend.library != "halfeven":
-        assert "halfeven" not in imports + expression
+        assert "halfeven" not in spelt.header + spelt.called
     scope = dict(given)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        exec(imports, scope)
-        return eval(expression, scope)
+        exec(
+            f"{backend.prelude}\nimport torch\n{spelt.header}".replace("from __future__ import annotations", ""), scope
+        )
+        exec(spelt.steps, scope)
+        return eval(spelt.called, scope)
 
 
 # No code of [0, 15] is negative. torchao takes no uint16.

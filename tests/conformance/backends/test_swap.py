@@ -30,7 +30,13 @@ def test_a_function_that_does_not_name_it_stays() -> None:
 
 def test_what_has_no_source_is_refused() -> None:
     with pytest.raises(ImportError, match="it has no source"):
-        swapped(lambda: None, *SWAP)
+        swapped(torch.add, *SWAP)
+
+
+def test_functions_of_one_name_are_kept_apart() -> None:
+    old, new = ("collections.OrderedDict", "builtins.dict")
+    first, second = (lambda: "collections.OrderedDict 1"), (lambda: "collections.OrderedDict 2")
+    assert [swapped(f, old, new)() for f in (first, second)] == ["builtins.dict 1", "builtins.dict 2"]
 
 
 def test_nothing_of_the_library_is_left() -> None:

@@ -91,7 +91,7 @@ def bundles(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
         ("BUG_ROUND_AWAY", "quantize", "rounds ties away from zero where the document rounds ties to even"),
         ("BUG_RECIPROCAL", "quantize", "multiplies by 1/s where the document divides by s"),
         ("BUG_ZERO_POINT_FIRST", "quantize", "adds the zero point before rounding"),
-        ("BUG_GROUP", "dequantize", "differs in some call shapes and not in others"),
+        ("BUG_GROUP", "dequantize", "differs only with blocks: other than tensor"),
     ],
 )
 def test_the_report_names_the_bug(

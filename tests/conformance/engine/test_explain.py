@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from halfeven.conformance.configuration import Case, Configuration
-from halfeven.conformance.engine.explain import Explanation, Observed, explain
+from halfeven.conformance.engine.explain import Explanation, explain
+from halfeven.conformance.engine.fitting.elements import Observed
 from halfeven.reference import Grid
 from halfeven.reference import model as evaluation
 from halfeven.reference.model import EvaluationModel
@@ -26,7 +27,7 @@ def explained(
     case = Case(Configuration("quantize", "float32", grid, reals.shape), reals, SCALE, np.int32(7))
     codes = evaluation.quantize(model, reals, SCALE, case.zero, grid)
     answer = Observed(case, codes.astype(np.int16))
-    return explain(claimed, [answer], [answer])
+    return explain(claimed, [answer])
 
 
 @pytest.mark.parametrize(
@@ -47,7 +48,9 @@ def test_a_code_of_nan_that_no_model_has_is_not_taken_for_a_narrow_grid() -> Non
     claimed = PROFILES["onnx@onnxruntime-1.31"]
     case = Case(Configuration("quantize", "float32", BYTE, (1,)), np.full(1, np.nan, np.float32), SCALE, np.int32(7))
     answer = Observed(case, np.array([1], np.int16))
-    assert explain(claimed, [answer], [answer]) is None
+    found = explain(claimed, [answer])
+    assert found is not None
+    assert [(p.place, p.model, p.share) for p in found.parts] == [("x is NaN", None, 0.0)]
 
 
 def test_another_rounding_is_not_taken_for_another_scale() -> None:

@@ -10,7 +10,7 @@ import torch
 
 from halfeven.conformance.backends.protocol import Backend
 from halfeven.conformance.engine.call import Answer, Call, CallShape
-from halfeven.conformance.engine.function_calls import LARGEST, SIZES, SUMS, function_calls, grown
+from halfeven.conformance.engine.function_calls import LARGEST, SIZES, function_calls, grown
 from halfeven.conformance.engine.memory import Strided
 from halfeven.conformance.engine.operation_calls import Asked
 from halfeven.conformance.requirement import CALLS, REQUIREMENTS
@@ -248,7 +248,7 @@ def test_the_formula_itself_is_not_charged(formula):
 
 
 def test_the_tables_name_formulas():
-    assert {*LARGEST, *SUMS} <= set(FORMULAS)
+    assert {*LARGEST} <= set(FORMULAS)
     assert max(LARGEST.values()) <= max(SIZES)
 
 

@@ -8,7 +8,7 @@ import torch
 from halfeven.conformance import Backend
 from halfeven.conformance.engine.item import SMOKE
 from halfeven.conformance.engine.plan import plan
-from halfeven.conformance.engine.run import run
+from halfeven.conformance.engine.run import answered
 from halfeven.conformance.report.model import Result
 from halfeven.conformance.workers.inside import Inside
 from halfeven.reference import Grid
@@ -20,7 +20,7 @@ def good(x: Any, scale: Any, zero_point: Any, *, qmin: int, qmax: int) -> Any:
 
 def results(backend: Backend, *checks: str, gate: bool = True) -> list[Result]:
     worker = Inside(backend)
-    return [run(i, worker, gate=gate) for i in plan(worker.offer) if not checks or i.check in checks]
+    return [answered(i, worker, gate=gate).result for i in plan(worker.offer) if not checks or i.check in checks]
 
 
 def test_faults_become_outcomes_that_say_so() -> None:
@@ -45,7 +45,7 @@ def test_the_points_promised_are_the_points_compared() -> None:
     for item in plan(worker.offer):
         if item.check in {"boundaries", "odd-zero-point", "edges", "huge", "result"}:
             counted = 0
-            result = run(item, worker, gate=False)
+            result = answered(item, worker, gate=False).result
             assert result.outcome == "exact"
             assert result.points == counted > 0, item.id
             tried.add(item.check)

@@ -14,6 +14,7 @@ from halfeven.conformance.report.codec import append, from_dict, read_journal, r
 from halfeven.conformance.report.model import (
     SCHEMA_VERSION,
     BackendRecord,
+    Cause,
     OutcomeName,
     Report,
     Result,
@@ -30,8 +31,10 @@ def test_the_schema_is_itself_valid_and_closed() -> None:
         (Result, definitions["result"]),
         (Witness, definitions["witness"]),
         (BackendRecord, definitions["backend"]),
+        (Cause, definitions["cause"]),
     ):
         names = set(record.__dataclass_fields__)
+        names |= {"causes"} if record is Report else set()  # they follow from the results
         assert set(part["properties"]) == set(part["required"]) == names
         assert part["additionalProperties"] is False
 
@@ -225,3 +228,17 @@ def test_the_journal_refuses_what_a_report_would(result: Any, tmp_path: Path) ->
     with pytest.raises(ValueError, match="/unit"):
         append(tmp_path / "journal.jsonl", result(unit="percent"))
     assert not (tmp_path / "journal.jsonl").exists()
+
+
+def test_each_cause_has_one_entry_however_many_checks_it_fails(result: Any, report: Any) -> None:
+    reciprocal = Cause("HE101", "multiplies by 1/s where the document divides by s")
+    nearest = Cause("HE998", "no known behaviour", "uint8", "98% of the answers")
+    results = [result(f"r{i}", "differs", check=f"r{i}", causes=(reciprocal,)) for i in range(5)]
+    results += [result("both", "differs", "onnxruntime", check="both", causes=(reciprocal, nearest))]
+    data = to_dict(report(*results, result("fine")))
+    assert [(c["code"], c["where"], c["share"], c["with"], c["backends"]) for c in data["causes"]] == [
+        ("HE101", "", "", [], {"onnxruntime": 1, "torchao": 5}),
+        ("HE998", "uint8", "98% of the answers", ["HE101"], {"onnxruntime": 1}),
+    ]
+    assert data["causes"][0]["shown"] == "torchao::torchao/quantize/int8/float32/per-tensor/r0"
+    assert from_dict(data).results[0].causes == (reciprocal,)

@@ -53,6 +53,17 @@ def test_a_conforming_backend(result: Any, report: Any) -> None:
     assert "conforms to profile `torchao`: of 2 checks 1 exact, 1 implementation-defined." in text
 
 
+def test_what_was_measured_is_listed_apart_from_what_is_documented(result: Any, report: Any) -> None:
+    text = to_markdown(report(result(), result("eps", "as measured", check="eps")))
+    assert "conforms to profile `torchao`: of 2 checks 1 exact, 1 as measured." in text
+    exact, _, measured = text.partition("As a release was measured to do, where no document says what is right")
+    assert "eps" in measured
+    assert "eps" not in exact.split("Exact, bit for bit")[1]
+    only = to_markdown(report(result("eps", "as measured")))
+    assert "conforms to profile `torchao`: of 1 check 1 as measured." in only
+    assert "exact" not in only.split("##")[0]
+
+
 def test_requirement_rows(mixed: Report) -> None:
     text = to_markdown(mixed)
     assert row(text, "`torchao/quantize/odd-zero-point`")[1:] == [
@@ -73,7 +84,7 @@ def test_requirement_rows(mixed: Report) -> None:
 
 
 def test_outcome_counts_by_operation(mixed: Report) -> None:
-    counts = tables(to_markdown(mixed))[0]
+    counts = next(t for t in tables(to_markdown(mixed)) if "operation" in t[0])
     head, rows = counts[0], {(r[0], r[2]): r for r in counts[2:]}
     assert rows["`torchao`", "quantize"][head.index("explained")] == "2"
     assert rows["`torchao`", "dequantize"][head.index("exact")] == "1"
@@ -112,7 +123,9 @@ def test_what_did_not_run_and_why(mixed: Report) -> None:
 
 def test_environment_and_legend(mixed: Report, result: Any) -> None:
     late = result("slow", "timed out", check="slow", ended="30 s")
-    text = to_markdown(replace(mixed, results=(*mixed.results, late)))
+    alike = result("eps", "as measured", check="eps")
+    summed = result("sums", "bounded", check="sums")
+    text = to_markdown(replace(mixed, results=(*mixed.results, late, alike, summed)))
     assert ["cpu.capability", "AVX2"] in [r for t in tables(text) for r in t]
     assert "CPUExecutionProvider" in text
     legend = text.split("## How to read this")[1]
@@ -159,6 +172,8 @@ def test_the_worst_outcome_of_a_group(low: int) -> None:
         "not run",
         "implementation-defined",
         "exact",
+        "as measured",
+        "bounded",
         "budgeted",
         "explained",
         "differs",
@@ -227,13 +242,14 @@ def test_the_witness_whose_script_was_seen_to_differ_is_preferred(result: Any, r
     others = [
         result("nan", "differs", check="a", witness=None),
         result("nan", "differs", check="b", witness=replace(w, x="bare", script="", reproduced=False)),
-        result("nan", "differs", check="c", witness=replace(w, x="unseen", reproduced=False)),
+        result("nan", "differs", check="c", witness=replace(w, x="unseen", reproduced=False, unshown="3 twice")),
         good,
     ]
     for best, cell in ((2, "`bare`"), (3, "`unseen`"), (4, "`0x3f000000 (0.5)`")):
         text = to_markdown(report(*others[:best]))
         assert ["x", cell] in [r for t in tables(text) for r in t]
-        assert ("was not seen to differ" in text) == (best == 3)
+        assert ("No script: 3 twice." in text) == (best == 3)
+        assert ("```python" in text) == (best == 4)
 
 
 def test_results_without_a_record_are_not_dropped(result: Any, report: Any) -> None:

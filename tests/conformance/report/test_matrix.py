@@ -77,6 +77,16 @@ def test_write_matrix_reads_the_folders_and_is_deterministic(
     assert write_matrix(tmp_path).read_bytes() != first
 
 
+def test_other_pages_of_the_folder_are_linked(mixed: Report, tmp_path: Path) -> None:
+    (tmp_path / "a").mkdir()
+    write_json(mixed, tmp_path / "a" / "report.json")
+    assert "](exhaustive.md)" not in write_matrix(tmp_path).read_text()
+    (tmp_path / "exhaustive.md").touch()
+    text = write_matrix(tmp_path).read_text()
+    assert "](exhaustive.md)" in text
+    assert "](questions/README.md)" not in text
+
+
 def test_a_report_that_is_not_whole_is_named(result: Any, report: Any) -> None:
     text = matrix([report(result("a"), complete=False, expected=5), report(result("a"))], ["x-1", "y-2"])
     assert "- x-1: Incomplete: 1 of 5 checks finished." in text
@@ -105,6 +115,7 @@ def test_documented_functions_have_a_row_each(result: Any, report: Any) -> None:
         "`choose_qparams_affine`",
         "explained 1/2",
         "1",
+        "",
         "as torchao.choose_qparams_affine@0.18: A smaller eps.",
         "2,000",
     ]

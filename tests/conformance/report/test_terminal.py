@@ -8,12 +8,13 @@ from typing import Any
 import pytest
 
 from halfeven.conformance.report.causes import by_cause
-from halfeven.conformance.report.model import BackendRecord, Report, Result, Witness
+from halfeven.conformance.report.model import BackendRecord, Cause, Report, Result, Witness
 from halfeven.conformance.report.terminal import short, to_text
 from halfeven.conformance.report.words import percent
 
 SHOWN = Path(__file__).parent / "shown"
 RECIPROCAL = "multiplies by 1/s where the document divides by s"
+BEFORE = "adds the zero point before rounding where the document adds the zero point after rounding"
 LONG = "torch.quantized_decomposed.per_channel_group_wider_than_its_column"
 ABSENT = "nvidia-modelopt is not installed: pip install halfeven[modelopt]"
 Make = Callable[..., Any]
@@ -30,13 +31,14 @@ def many(result: Make, report: Make) -> Report:
             "onnx",
             check=f"{requirement}{i}",
             cause=f"as torch.quantize@2.13: {RECIPROCAL}",
+            causes=(Cause("HE101", RECIPROCAL),),
         )
         for name in names[:2]
         for requirement in ("nearest-code", "zero-point-after-rounding")
         for i in range(9)
     ]
-    long = f"{RECIPROCAL}; adds the zero point before rounding where the document adds the zero point after rounding"
-    results += [result("odd", "differs", LONG, "onnx", check=f"long{i}", cause=long) for i in range(3)]
+    both = (Cause("HE101", RECIPROCAL), Cause("HE118", BEFORE, "uint8", "98% of the answers"))
+    results += [result("odd", "differs", LONG, "onnx", check=f"long{i}", cause="both", causes=both) for i in range(3)]
     results += [
         result(
             "qparams",
@@ -118,6 +120,14 @@ def test_a_silent_document_leaves_a_backend_unjudged(result: Make, report: Make)
     ]
 
 
+def test_what_is_as_measured_has_a_column_of_its_own(result: Make, report: Make) -> None:
+    both = result("symmetric"), result("eps", "as measured", check="eps")
+    shown = to_text(report(*both), 80).splitlines()
+    head = "backend  verdict   checks  as measured  not run"
+    assert shown == [head, "torchao  conforms       2            1       0%"]
+    assert short(both).startswith("torchao against profile torchao: conforms in 2 checks; 1 as measured; ")
+
+
 @pytest.mark.parametrize(
     ("part", "whole", "said"),
     [(0, 9, "0%"), (1, 900, "<1%"), (1, 3, "33%"), (899, 900, ">99%"), (9, 9, "100%"), (0, 0, "0%")],
@@ -147,7 +157,7 @@ def test_a_cause_is_one_whatever_requirement_and_backend_show_it(result: Make) -
         result("d", "exact"),
         result("e", "budgeted", cause="within the waiver"),
     ]
-    assert [(g.key[0], len(g.results)) for g in by_cause(results)] == [(RECIPROCAL, 2), ("boom", 1)]
+    assert [(g.key[1], len(g.results)) for g in by_cause(results)] == [(RECIPROCAL, 2), ("boom", 1)]
 
 
 def test_nothing_ran(result: Make) -> None:

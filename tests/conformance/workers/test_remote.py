@@ -16,6 +16,7 @@ from halfeven.conformance.configuration import Configuration
 from halfeven.conformance.engine.batch import dump
 from halfeven.conformance.engine.call import Answer, Call
 from halfeven.conformance.engine.memory import plain
+from halfeven.conformance.quote import NoScript, Spelt
 from halfeven.conformance.workers import server as servers
 from halfeven.conformance.workers.child import Child
 from halfeven.conformance.workers.inside import Inside
@@ -166,22 +167,24 @@ def test_a_backend_is_questioned(make: Make) -> None:
         text + "    def script(self, c): return 'import npu', f'npu({c.grid.qmin}, {c.block_size}, {c.shape})'\n"
     )
     assert child.path() == "kernel 7"
-    assert child.script(c) == ("import npu", "npu(-128, (1,), (4,))")
+    assert child.script("onnx:quantize", {}, c) == Spelt("import npu", "npu(-128, (1,), (4,))")
     hanging = make(text.replace("return 'kernel 7'", "time.sleep(1000)"), timeout=0.5)
     assert hanging.path() == "(not known: timed out after 2 s)"
     assert all_right(hanging.answers(calls(2)), calls(2))
-    assert make(module()).script(c)[1].startswith("Backend().quantize(x, scale, zero_point")
+    called = make(module()).script("onnx:quantize", {"0": "x", "qmin": "1"}, c).called
+    assert called == "Backend().quantize(x, qmin=1)"
     raising = make(module() + "\n    def path(self): raise RuntimeError('no board')\n")
     assert raising.path() == "(not known: RuntimeError: no board)"
 
 
 def test_the_answers_are_those_of_the_worker_inside(server: Server) -> None:
-    spec, quoted = "torch.learnable", ("torch/dequantize", {"x": "x"})
+    spec = "torch.learnable"
     inside, child = Inside(resolve(spec)[0]), Child(server, spec)
     assert child.offer == inside.offer
     formula = inside.offer.functions[0]
-    assert child.quoted(formula, {"x": "x"}) == inside.quoted(formula, {"x": "x"}) is not None
-    assert child.quoted("none/such", {}) is None, quoted
+    assert child.script(formula, {"x": "x"}) == inside.script(formula, {"x": "x"})
+    with pytest.raises(NoScript, match="none/such"):
+        child.script("none/such", {})
     child.close()
 
 
@@ -249,7 +252,8 @@ def test_a_command_answers(command: Callable[..., Pipe]) -> None:
     for n, size in ((300, 4), (3, 1 << 20)):
         assert all_right(device.answers(calls(n, size)), calls(n, size))
     assert device.path() == ""
-    assert device.script(Configuration("quantize", "float32", Grid(0, 1), (1,)))[0].startswith("# ")
+    with pytest.raises(NoScript, match="a script cannot ask it"):
+        device.script("onnx:quantize", {}, Configuration("quantize", "float32", Grid(0, 1), (1,)))
     device.close()
 
 

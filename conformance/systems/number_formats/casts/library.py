@@ -16,22 +16,19 @@ from halfeven.conformance.backends.protocol import Unsupported
 if TYPE_CHECKING:
     import torch
 
-__all__ = ["ANSWERS"]
+__all__ = ["ANSWERS", "FINITE", "TORCH"]
 
-_NAMES = {
-    (4, 3, 7, "ieee"): "float8_e4m3",
-    (3, 4, 3, "ieee"): "float8_e3m4",
-    (4, 3, 11, "fnuz"): "float8_e4m3b11fnuz",
-}
-_TORCH = ("float8_e4m3fn", "float8_e4m3fnuz", "float8_e5m2", "float8_e5m2fnuz", "float8_e8m0fnu")
+#: The formats without infinities and NaN.
+FINITE = ("float6_e3m2fn", "float6_e2m3fn", "float4_e2m1fn")
+#: Those that torch has casts for.
+TORCH = ("float8_e4m3fn", "float8_e4m3fnuz", "float8_e5m2", "float8_e5m2fnuz", "float8_e8m0fnu")
 
 
 def _encode_by_ml_dtypes(x: torch.Tensor, format: Any, overflow: str) -> torch.Tensor:  # noqa: A002 - the formula's own word
     import torch
 
-    name = _NAMES.get(format, format)
-    dtype = np.float16 if name == "float16" else getattr(ml_dtypes, str(name), None)
-    follows = "saturate" if name in ("float6_e3m2fn", "float6_e2m3fn", "float4_e2m1fn") else "special"
+    dtype = np.float16 if format == "float16" else getattr(ml_dtypes, str(format), None)
+    follows = "saturate" if format in FINITE else "special"
     if dtype is None or overflow != follows or not x.is_floating_point():
         msg = f"x of {x.dtype}, format={format!r}, overflow={overflow!r}: no cast of floats has this format and policy"
         raise Unsupported(msg)
@@ -44,18 +41,17 @@ def _encode_by_ml_dtypes(x: torch.Tensor, format: Any, overflow: str) -> torch.T
 def _decode_by_ml_dtypes(codes: torch.Tensor, format: Any, dtype: str = "float32") -> torch.Tensor:  # noqa: A002 - the formula's own word
     import torch
 
-    name = _NAMES.get(format, format)
-    small = np.float16 if name == "float16" else getattr(ml_dtypes, str(name), None)
+    small = np.float16 if format == "float16" else getattr(ml_dtypes, str(format), None)
     if small is None or codes.dtype.is_floating_point or codes.dtype == torch.bool:
         msg = f"codes of {codes.dtype}, format={format!r}: no dtype has this format, or it has no such codes"
         raise Unsupported(msg)
     whole, form = codes.numpy(), ml_dtypes.finfo(small)  # type: ignore[no-untyped-call]
     if dtype not in ("float64", "float32", "float16", "bfloat16") or (whole < 0).any() or (whole >= 2**form.bits).any():
-        msg = f"dtype={dtype!r}, codes={whole}: {name} is read from its own codes, into floats of 16 bits or more"
+        msg = f"dtype={dtype!r}, codes={whole}: {format} is read from its own codes, into floats of 16 bits or more"
         raise Unsupported(msg)
     wide = ml_dtypes.finfo(ml_dtypes.bfloat16 if dtype == "bfloat16" else dtype)  # type: ignore[no-untyped-call]
     if wide.nmant < form.nmant or float(wide.max) < float(form.max):
-        msg = f"dtype={dtype!r}: its cast of {name} rounds, it does not decode"
+        msg = f"dtype={dtype!r}: its cast of {format} rounds, it does not decode"
         raise Unsupported(msg)
     reals = whole.astype(np.uint8 if np.dtype(small).itemsize == 1 else np.uint16).view(small)
     if dtype == "bfloat16":
@@ -67,7 +63,7 @@ def _encode_by_torch(x: torch.Tensor, format: Any, overflow: str) -> torch.Tenso
     import torch
 
     follows = "saturate" if format == "float8_e4m3fn" else "special"
-    if format not in _TORCH or overflow != follows or not x.is_floating_point():
+    if format not in TORCH or overflow != follows or not x.is_floating_point():
         msg = f"x of {x.dtype}, format={format!r}, overflow={overflow!r}: no cast of floats has this format and policy"
         raise Unsupported(msg)
     return x.to(getattr(torch, format)).view(torch.uint8)
@@ -76,7 +72,7 @@ def _encode_by_torch(x: torch.Tensor, format: Any, overflow: str) -> torch.Tenso
 def _decode_by_torch(codes: torch.Tensor, format: Any, dtype: str = "float32") -> torch.Tensor:  # noqa: A002 - the formula's own word
     import torch
 
-    if format not in _TORCH or codes.dtype.is_floating_point or codes.dtype == torch.bool:
+    if format not in TORCH or codes.dtype.is_floating_point or codes.dtype == torch.bool:
         msg = f"codes of {codes.dtype}, format={format!r}: no dtype has this format, or it has no such codes"
         raise Unsupported(msg)
     outside = bool(((codes.to(torch.int64) < 0) | (codes.to(torch.int64) > 255)).any())  # noqa: PLR2004 - one byte

@@ -21,9 +21,9 @@ _SIGNED = tuple(name for name in FLOAT_FORMATS if name != _E8M0)
 _SMALL = tuple(name for name in _SIGNED if FLOAT_FORMATS[name].bits <= 8)  # noqa: PLR2004 - one byte
 _WITH_NAN = tuple(name for name, f in FLOAT_FORMATS.items() if f.specials != "finite")
 _TUPLES: tuple[tuple[int, int, int, Specials], ...] = (
-    (4, 3, 7, "ieee"),
-    (3, 4, 3, "ieee"),
-    (4, 3, 11, "fnuz"),
+    (4, 3, 9, "ieee"),
+    (3, 4, 5, "fn"),
+    (4, 3, 13, "fnuz"),
     (1, 2, 0, "finite"),
     (2, 0, 1, "finite"),
     (3, 0, 3, "fn"),
@@ -107,6 +107,24 @@ _FORMATS = {
         f"{_ML}; {_IEEE}",
         _ML,
         "Of e4m3fnuz (bias 8) the code 0x80 is NaN; there is neither infinity nor -0, and 240 is the largest number.",
+    ),
+    "float8_e4m3": (
+        f"{_ML}; {_IEEE}",
+        _ML,
+        "Of e4m3 (bias 7) the last exponent holds infinity and NaN, as in IEEE 754; 240 is the largest number.",
+    ),
+    "float8_e4m3b11fnuz": (
+        f"{_ML}; {_IEEE}",
+        _ML,
+        (
+            "Of e4m3b11fnuz (bias 11) the code 0x80 is NaN; there is neither infinity nor -0, and 30 is the largest "
+            "number."
+        ),
+    ),
+    "float8_e3m4": (
+        f"{_ML}; {_IEEE}",
+        _ML,
+        "Of e3m4 (bias 3) the last exponent holds infinity and NaN, as in IEEE 754; 15.5 is the largest number.",
     ),
     "float8_e5m2": (
         f"{_OCP}: conversion; {_IEEE}",
@@ -299,6 +317,17 @@ def sixteen_bit_sources() -> Calls:
         bits = (np.arange(0, top, step_)[:, None] + [0, 1, step_ - 1]).ravel().astype(np.uint16)
         for name in _SMALL:
             yield from _encoded(_both(bits.view(dtype)), name)
+
+
+@expected(_ENCODE, "IEEE 754-2019: 4.3.1, for every format")
+def every_sixteen_bit_number() -> Calls:
+    """Every number of float16 and of bfloat16, infinities too, becomes the nearest number of each signed small
+    format, ties to the even code."""
+    # By the policy that casts have: infinity or NaN, and of a finite format the largest number.
+    for dtype in (_F16, _BF16):
+        x = np.arange(2**16, dtype=np.uint16).view(dtype)
+        for name in _SMALL:
+            yield {"x": x[~np.isnan(x)], "format": name, "overflow": _overflows(name)[-1]}
 
 
 @expected(_ENCODE, "IEEE 754-2019: 4.3.1, for formats of any widths")

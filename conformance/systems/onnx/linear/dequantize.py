@@ -51,7 +51,7 @@ def int32_zero_point() -> Calls:
 
 @documented("onnx/DequantizeLinear", "DequantizeLinear, opset 23: sentences on the output type", aspect="output-type")
 def dequantized_output_type() -> Calls:
-    """The product is computed in the output's type: output_dtype, else the type of x_scale."""
+    """The product has the precision of the output's type: output_dtype, else the type of x_scale."""
     x = np.array([32767, -32768, 2049, 1, 0, 4097], np.int16)
     for scale in (0.1, 0.0013, 3.0):
         for st in ("float32", "float16", "bfloat16"):

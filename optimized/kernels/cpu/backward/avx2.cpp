@@ -12,6 +12,7 @@
 #define HALFEVEN_ISA avx2
 #define HALFEVEN_SSE4
 #include "core/arith.h"
+#include "core/gradient.h"
 #include "cpu/backward/kernels.h"
 #include "cpu/backward/elements_avx2.h"
 #include "cpu/backward/quantize_dequantize_avx2.h"

@@ -5,6 +5,7 @@
 
 #define HALFEVEN_ISA baseline
 #include "core/arith.h"
+#include "core/gradient.h"
 #include "cpu/backward/kernels.h"
 
 halfeven::BackwardKernels halfeven::baseline::backward_kernels() {

@@ -5,10 +5,9 @@
 #include <cstdint>
 
 #include "core/dtype.h"
+#include "core/operation.h"
 
 namespace halfeven {
-
-enum class Gradient : int8_t { Quantize, Dequantize, QuantizeDequantize };
 
 // Elements of a job, unless they are as kernels take them and parameters belong to columns: with copies and terms, all
 // of it stays in the first cache. Kernels compute no more of a row than that before they sum up.

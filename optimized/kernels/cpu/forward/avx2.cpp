@@ -14,6 +14,8 @@
 #define HALFEVEN_ISA avx2
 #define HALFEVEN_SSE4
 #include "core/arith.h"
+#include "core/reciprocal.h"
+#include "core/element.h"
 #include "cpu/forward/kernels.h"
 #include "cpu/forward/places_avx2.h"
 #include "cpu/forward/elements_avx2.h"

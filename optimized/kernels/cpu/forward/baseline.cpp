@@ -5,6 +5,7 @@
 
 #define HALFEVEN_ISA baseline
 #include "core/arith.h"
+#include "core/element.h"
 #include "cpu/forward/kernels.h"
 
 halfeven::ForwardKernels halfeven::baseline::forward_kernels(Operation op, Dtype in, Dtype compute, Dtype out) {

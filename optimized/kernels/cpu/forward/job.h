@@ -4,6 +4,7 @@
 #include <cstdint>
 
 #include "core/dtype.h"
+#include "core/operation.h"
 
 namespace halfeven {
 
@@ -32,8 +33,6 @@ using ForwardKernel = void (*)(const ForwardSettings&, const ForwardJob&);
 struct ForwardKernels {
   ForwardKernel per_row = nullptr, per_column = nullptr;
 };
-
-enum class Operation : int8_t { Quantize, QuantizeDequantize, QuantizeDequantizeShifted, Dequantize };
 
 // Null where the operation has no such combination. `in` and `out` are the dtypes in memory.
 namespace baseline {

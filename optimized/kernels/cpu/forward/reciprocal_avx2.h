@@ -1,28 +1,16 @@
-// AVX2: x / s by multiplications, on grids of up to about 10 bits.
-//
-// The divider of a processor is slower than the memory near it, so x / s is computed by multiplications here:
-//     y = 1/s,  e = (1 - s*y) * y,  q = x*y + x*e        (each + a fused multiply-add)
-// e is what the reciprocal y lost, so q is a rounding of x times nearly all of 1/s. It need not be the true quotient,
-// only round to the same integer. That holds for every x and for every s but those of three significands, as long as
-// the integer is at most 1023 in magnitude and the exponent of s is moderate: tried for all 2^23 significands and all
-// of these integers at the floats around each tie, where alone it can fail, since between ties both quotients are
-// monotonic in x; and powers of two scale each step exactly. Farther out q is still monotonic, so it stays beyond the
-// ends of the grid; what becomes of infinities, NaN and overflow, each step says. Scales and offsets that do not
-// qualify go to the generic kernel, which divides.
+// AVX2: x / s by multiplications, as core/reciprocal.h says. Scales and offsets that do not qualify go to the generic
+// kernel, which divides.
 
 namespace halfeven::HALFEVEN_ISA {
 
-inline constexpr float kBound = 1023;
-
-// Where 1/s in two parts serves: see above.
+// Where 1/s in two parts serves.
 [[gnu::always_inline]] inline __m256 scale_qualifies(__m256 s) {
   const __m256i significand = _mm256_and_si256(_mm256_castps_si256(s), _mm256_set1_epi32(0x7fffff));
-  const __m256i a = _mm256_cmpeq_epi32(significand, _mm256_set1_epi32(0x6e7ffe));
-  const __m256i b = _mm256_cmpeq_epi32(significand, _mm256_set1_epi32(0x74fffe));
-  const __m256i c = _mm256_cmpeq_epi32(significand, _mm256_set1_epi32(0x7fffff));
-  const __m256i excepted = _mm256_or_si256(a, _mm256_or_si256(b, c));
-  const __m256 moderate = _mm256_and_ps(_mm256_cmp_ps(s, _mm256_set1_ps(0x1p-60f), _CMP_GE_OQ),
-                                        _mm256_cmp_ps(s, _mm256_set1_ps(0x1p60f), _CMP_LE_OQ));
+  __m256i excepted = _mm256_setzero_si256();
+  for (const uint32_t each : kExcepted)
+    excepted = _mm256_or_si256(excepted, _mm256_cmpeq_epi32(significand, _mm256_set1_epi32(static_cast<int>(each))));
+  const __m256 moderate = _mm256_and_ps(_mm256_cmp_ps(s, _mm256_set1_ps(kLeastScale), _CMP_GE_OQ),
+                                        _mm256_cmp_ps(s, _mm256_set1_ps(kMostScale), _CMP_LE_OQ));
   return _mm256_andnot_ps(_mm256_castsi256_ps(excepted), moderate);
 }
 

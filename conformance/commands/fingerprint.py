@@ -1,0 +1,80 @@
+"""``halfeven fingerprint``: which choices an implementation has made; it runs in a process of its own."""
+
+import argparse
+import re
+import sys
+from collections.abc import Sequence
+
+__all__ = ["ABOUT", "OPTIONS", "add", "carry_out"]
+
+ABOUT = "find what an implementation does, with no claim; status 1 where no known behaviour gives every answer"
+OPTIONS = ("--operation", "--array", "--dtype", "--grid", "--formula", "--json", "--timeout", "--seconds", "--python")
+_EXPLAINED, _NOT, _UNKNOWN = 0, 1, 2
+_GRID = re.compile(r"(-?\d+):(-?\d+)")
+
+
+def add(parser: argparse.ArgumentParser) -> None:
+    """The words of the command."""
+    parser.add_argument("fn", metavar="FN", help="pkg.mod:function, a backend's name, or cmd:./my-device")
+    parser.add_argument(
+        "--operation",
+        default="quantize",
+        help="quantize (default), dequantize, fake_quantize, cast, scale or block scale",
+    )
+    parser.add_argument("--array", default="", help="torch (default) or numpy")
+    parser.add_argument("--dtype", default="float32", help="of the reals (default: float32)")
+    parser.add_argument("--grid", metavar="QMIN:QMAX", help="the codes (default: -128:127, then 0:255)")
+    parser.add_argument("--formula", metavar="ID", help="a formula whose function it is")
+    parser.add_argument("--json", action="store_true", help="print JSON")
+    parser.add_argument("--timeout", type=float, default=30.0, help="seconds that a call may take (default: 30)")
+    parser.add_argument("--seconds", type=float, default=60.0, help="seconds for all calls (default: 60)")
+    parser.add_argument("--python", default="", metavar="PATH", help="the interpreter that has it, if another")
+
+
+def carry_out(options: argparse.Namespace, given: Sequence[str]) -> int:
+    """Ask it, say what it does; 0 a behaviour gives every answer, 1 none does, 2 nothing is known."""
+    del given
+    from halfeven.conformance.backends.protocol import KINDS
+    from halfeven.conformance.backends.registry import is_own
+    from halfeven.conformance.fingerprinting import of_worker
+    from halfeven.conformance.nearest import among
+    from halfeven.conformance.output import say
+    from halfeven.conformance.workers.named import worker_of
+    from halfeven.conformance.workers.server import NoServer, Server
+    from halfeven.reference import FORMULAS, Grid
+    from halfeven.reference.profile import OPERATIONS
+
+    among("operation", options.operation, [*OPERATIONS, *KINDS])
+    if options.array:
+        among("array", options.array, ("torch", "numpy"))
+    if options.formula is not None:
+        options.formula = FORMULAS.canonical(options.formula)
+        among("formula", options.formula, [*FORMULAS])
+    limits = None
+    if options.grid is not None:
+        if (found := _GRID.fullmatch(options.grid)) is None:
+            msg = f"--grid={options.grid!r} is not accepted: give two whole numbers, such as -128:127"
+            raise ValueError(msg)
+        limits = Grid(int(found[1]), int(found[2]))
+    spec = options.fn
+    if is_own(spec) and ":" in spec.partition("@")[0]:
+        words = [options.array or "torch", (options.formula or options.operation).partition("@")[0]]
+        spec = f"{spec}{',' if '@' in spec else '@'}{','.join(words)}"
+    with Server(options.python or sys.executable) as server:
+        worker = worker_of(spec, server, timeout=options.timeout, budget=2 * options.seconds + options.timeout)
+        try:
+            result = of_worker(
+                worker,
+                options.fn,
+                options.operation,
+                dtype=options.dtype,
+                grid=limits,
+                formula=options.formula,
+                seconds=options.seconds,
+            )
+        except NoServer as error:
+            raise ValueError(str(error)) from None
+        finally:
+            worker.close()
+    say(result.json() if options.json else str(result))
+    return _UNKNOWN if result.nearest is None else _EXPLAINED if result.explained else _NOT

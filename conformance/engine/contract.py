@@ -1,0 +1,50 @@
+"""What is said where an implementation breaks the contract of a call, or a property that has no arithmetic in it."""
+
+import re
+
+from halfeven.conformance.codes import error_code, fault_code, other, property_code
+from halfeven.conformance.properties import CHECK
+from halfeven.conformance.report.model import Cause, Result
+
+__all__ = ["OWN", "broken", "raised"]
+
+#: Of the checks that hold a backend to itself, the property that it lacks.
+OWN = {"composition": "composition", "idempotence": "stays-quantized"}
+_OURS = "error in halfeven itself"
+_RAISED = re.compile(r"raises ([\w.]+) where")
+_TYPE = re.compile(r"[A-Za-z_][\w.]*")
+
+
+def broken(result: Result) -> tuple[Cause, ...]:
+    """The cause of a result that needs no explanation: a fault, a crash, a time-out, or a property of its check."""
+    if result.outcome not in {"differs", "crashed", "timed out"} or result.cause.startswith(_OURS):
+        return ()
+    if result.check.startswith(CHECK) and not result.ended and result.outcome == "differs":
+        return (Cause(property_code(result.check.removeprefix(CHECK)), result.cause),)
+    if result.check in OWN and not result.ended and result.outcome == "differs" and result.witness is not None:
+        return (_of("property", property_code(OWN[result.check])),)
+    if result.check == "zero-sign" and result.witness is not None:
+        return (Cause(property_code("documented"), result.cause),)
+    if result.outcome == "crashed" and not result.ended:
+        return (raised(result.cause),)
+    cause = _of("contract", fault_code(result.cause))
+    # How a process ended is what one wants to know; the details of other faults differ from check to check.
+    return (Cause(cause.code, f"{cause.sentence}: {result.ended}") if result.ended else cause,)
+
+
+def raised(words: str) -> Cause:
+    """The cause where an error is the answer: ``RuntimeError: no kernel``, or in a sentence.
+
+    >>> raised("RuntimeError: no kernel")
+    Cause(code='HE403', sentence='raises RuntimeError: no kernel', where='', share='')
+    """
+    said = _RAISED.search(words)
+    if said is not None:
+        return Cause(error_code(said[1]), words)
+    name = words.partition(":")[0]
+    return Cause(error_code(name if _TYPE.fullmatch(name) else ""), f"raises {words}")
+
+
+def _of(kind: str, code: str) -> Cause:
+    sentence = next(sentence for known, sentence in other()[kind].values() if known == code)
+    return Cause(code, sentence)

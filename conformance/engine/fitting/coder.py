@@ -1,0 +1,221 @@
+"""Which models give codes: each stage is carried out once for all the choices that it reads.
+
+Many choices give the same quotients, and many of these the same integers. So quotients are made first and sorted by
+their bits, then rounded and held against the codes well inside the grid, where no clamp and no conversion shows; what
+is left is converted, clamped and held against the others; NaN comes last, and decides nothing else.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from itertools import product
+from typing import Any
+
+import numpy as np
+
+from halfeven.conformance.engine.fitting.boxes import Box, Found, least, like, model_of
+from halfeven.conformance.engine.fitting.elements import Elements, same_codes
+from halfeven.conformance.engine.fitting.options import CHOICES, quotient_options, roundings
+from halfeven.reference.blocks import Array
+from halfeven.reference.model import EvaluationModel, codes_of, quotients, rounded_of, zero_of
+from halfeven.reference.steps import HALVES, converted
+
+__all__ = ["Coder", "End", "Row"]
+
+_INSIDE = 126.0  # of codes that 8 bits hold, whatever is done to them
+_LIKELY = 0.3  # the share of the answers inside that a model gives which is worth a look
+
+#: What is done to rounded quotients at last, the codes, and a model that does it.
+End = tuple[tuple[Box, ...], Array, EvaluationModel]
+
+
+@dataclass(eq=False)
+class Quotients:
+    """Quotients, all that gives them, and the half that is in them already."""
+
+    model: EvaluationModel
+    parts: tuple[Array, ...]
+    boxes: list[Box]
+    constant: float
+
+
+@dataclass(eq=False)
+class Row:
+    """Integers made of quotients, all that makes them, and the elements whose codes they can be."""
+
+    model: EvaluationModel
+    made: Quotients
+    boxes: list[Box]
+    hits: Array
+    nan: Array
+    ends: list[End] = field(default_factory=list)
+
+
+class Coder:
+    """The search for elements of several pairs of dtypes, whose codes are known."""
+
+    def __init__(self, base: EvaluationModel, groups: Sequence[Elements], among: Sequence[Box] | None = None) -> None:
+        """``base`` says how the zero point enters, and which models come first; ``among`` which quotients are tried."""
+        self._base, self._groups, self._among = base, groups, among
+        self._zeros = [np.broadcast_to(zero_of(base, g.zero), g.x.shape) for g in groups]
+        self._low = np.concatenate([np.maximum(g.lo + 1, -_INSIDE) for g in groups])
+        self._high = np.concatenate([np.minimum(g.hi - 1, _INSIDE) for g in groups])
+        self._zero = np.concatenate(self._zeros)
+        self._inside = self._within(np.concatenate([self._claimed(g) for g in groups]))
+
+    def each(self, rows: Sequence[Row], mask: Array, codes: Array) -> Iterator[tuple[int, Found]]:
+        """What gives the codes of a mask, with the least that it can cost; the cheapest rows come first."""
+        base = self._base
+        left = [r for r in rows if r.hits[mask].all()]
+        costs = {id(r): least(base, r.made.boxes) + least(base, r.boxes) for r in left}
+        for row in sorted(left, key=lambda r: costs[id(r)]):
+            even, odd = mask & ~row.nan, mask & row.nan
+            for boxes, made, model in self.ends(row):
+                if not same_codes(made[even], codes[even]).all():
+                    continue
+                if modes := self._nans(model, row, odd, codes):
+                    yield costs[id(row)], Found((tuple(row.made.boxes), tuple(row.boxes), boxes, modes))
+
+    def rows(self, codes: Array, usable: Array) -> list[Row]:
+        """All integers made of quotients that come near the codes well inside the grid, each once."""
+        inside = self._inside & usable & ~np.isnan(codes)
+        known: dict[tuple[Any, ...], Row] = {}
+        for made in self._quotients:
+            exact = self._addends(made.model)
+            near = np.concatenate([p.astype(np.float64) for p in made.parts]) + exact
+            nan = np.isnan(near)
+            with np.errstate(invalid="ignore"):
+                likely = nan | (np.abs(near - codes) < 1.6)  # noqa: PLR2004 - a code and a half
+            if inside.any() and likely[inside].mean() < _LIKELY:
+                continue
+            for box in roundings(made.constant):
+                model = model_of(made.model, box)
+                parts = tuple(
+                    rounded_of(like(model, {"clamp": "after"}), v, z, g.lo, g.hi)
+                    for v, g, z in zip(made.parts, self._groups, self._zeros, strict=True)
+                )
+                key = (id(made), *(p.tobytes() for p in parts))
+                if key in known:
+                    known[key].boxes.append(box)
+                    continue
+                total = np.concatenate([p.astype(np.float64) for p in parts]) + exact
+                # A scale that is rounded to nothing takes a quotient out of the grid: then its ends decide.
+                hits = ~(inside & self._within(total - self._zero)) | nan | (total == codes)
+                if any(p.dtype.itemsize < 4 for p in parts):  # noqa: PLR2004 - where a sum of codes may be rounded
+                    hits |= self._summed(model, parts) == codes
+                known[key] = Row(model, made, [box], hits, nan)
+        return list(known.values())
+
+    def ends(self, row: Row) -> list[End]:
+        """All that conversions, clamps and overflow make of rounded quotients, each once, and the codes."""
+        if row.ends:
+            return row.ends
+        known: dict[tuple[Any, ...], tuple[list[Box], Array, EvaluationModel]] = {}
+        seen: dict[tuple[Any, ...], tuple[Any, ...]] = {}
+        for clamp, integer in product(CHOICES["clamp"], CHOICES["integer"]):
+            model = like(row.model, {"clamp": clamp, "integer": integer, "nan": "propagate"})
+            parts = self._integers(model, row)
+            with np.errstate(all="ignore"):
+                whole = zip(parts, self._groups, self._zeros, strict=True)
+                made = [converted(r, self._late(model, g, z), integer) for r, g, z in whole]
+            key = (clamp == "before-zero-point", *(p.dtype for p in made), *(p.tobytes() for p in made))
+            for overflow in CHOICES["overflow"]:
+                box: Box = {"clamp": (clamp,), "integer": (integer,), "overflow": (overflow,)}
+                if (*key, overflow) in seen:
+                    known[seen[*key, overflow]][0].append(box)
+                    continue
+                ended = like(model, {"overflow": overflow})
+                codes = self._finished(ended, row, parts)
+                seen[*key, overflow] = ends = (codes.tobytes(),)
+                if ends in known:
+                    known[ends][0].append(box)
+                else:
+                    known[ends] = ([box], codes, ended)
+        row.ends = [(tuple(boxes), codes, model) for boxes, codes, model in known.values()]
+        return row.ends
+
+    @cached_property
+    def _quotients(self) -> list[Quotients]:
+        """All quotients, each once."""
+        known: dict[tuple[Any, ...], Quotients] = {}
+        for option in quotient_options(self._base, self._groups) if self._among is None else self._among:
+            for constant in sorted({*HALVES.values()}) if "half" in option else (0.0,):
+                rule = {0.5: "half-up", -0.5: "half-down"}.get(constant, "half-even")
+                half = option.get("half", ("exact",))[0]
+                model = like(model_of(self._base, option), {"rounding": rule, "half": half})
+                try:
+                    parts = tuple(
+                        quotients(model, g.x, g.scale, z, g.lo, g.hi, g.compute(model))
+                        for g, z in zip(self._groups, self._zeros, strict=True)
+                    )
+                except ValueError:  # fused in float64
+                    continue
+                late = model.zero_point if model.division.startswith(("range", "low")) else model.zero_point[:5]
+                key = (constant, late, *(p.dtype for p in parts), *(p.tobytes() for p in parts))
+                if key in known:
+                    known[key].boxes.append(option)
+                else:
+                    known[key] = Quotients(model, parts, [option], constant)
+        return list(known.values())
+
+    def _claimed(self, g: Elements) -> Array:
+        """The quotients as they are claimed to be, in float64."""
+        with np.errstate(all="ignore"):
+            x, s = g.x.astype(np.float64), g.scale.astype(np.float64)
+            return np.asarray(x * s if self._base.division == "multiply-by-q-per-real" else x / s)
+
+    def _within(self, w: Array) -> Array:
+        """The elements at whose quotients nothing but the arithmetic shows."""
+        with np.errstate(all="ignore"):
+            total, low, high = w + self._zero, self._low, self._high
+            return np.asarray((w >= low) & (w <= high) & (total >= low) & (total <= high))
+
+    def _addends(self, model: EvaluationModel) -> Array:
+        """What is added to the rounded quotients, exactly."""
+        if model.division.startswith(("range", "low")):
+            late = [g.lo if model.zero_point != "before-rounding" else g.lo * 0 for g in self._groups]
+        elif model.zero_point == "after-rounding":
+            late = self._zeros
+        else:
+            late = [g.lo * 0 for g in self._groups]
+        return np.concatenate(late)
+
+    def _late(self, model: EvaluationModel, g: Elements, z: Array) -> Array | None:
+        if model.division.startswith(("range", "low")):
+            return g.lo if model.zero_point != "before-rounding" else None
+        if model.zero_point != "after-rounding" or self._base.sign == "none":
+            return None
+        return z
+
+    def _summed(self, model: EvaluationModel, parts: tuple[Array, ...]) -> Array:
+        """The same sum in the quotients' own dtype."""
+        with np.errstate(all="ignore"):
+            return np.concatenate(
+                [
+                    converted(r, self._late(model, g, z), "none").astype(np.float64)
+                    for r, g, z in zip(parts, self._groups, self._zeros, strict=True)
+                ]
+            )
+
+    def _integers(self, model: EvaluationModel, row: Row) -> list[Array]:
+        whole = zip(self._groups, row.made.parts, self._zeros, strict=True)
+        return [rounded_of(model, v, z, g.lo, g.hi) for g, v, z in whole]
+
+    def _finished(self, model: EvaluationModel, row: Row, parts: Sequence[Array]) -> Array:
+        found = []
+        for g, v, r, z in zip(self._groups, row.made.parts, parts, self._zeros, strict=True):
+            q = codes_of(model, v, r, z, g.lo, g.hi)
+            with np.errstate(all="ignore"):
+                found.append((q if g.narrowed is None else q.astype(g.narrowed)).astype(np.float64))
+        return np.concatenate(found)
+
+    def _nans(self, model: EvaluationModel, row: Row, odd: Array, codes: Array) -> tuple[Box, ...]:
+        """What may be done with NaN."""
+        if not odd.any():
+            return ({},)
+        parts, modes = self._integers(model, row), []
+        for nan in CHOICES["nan"]:
+            made = self._finished(like(model, {"nan": nan}), row, parts)
+            if same_codes(made[odd], codes[odd]).all():
+                modes.append(nan)
+        return ({"nan": tuple(modes)},) if modes else ()

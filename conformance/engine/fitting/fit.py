@@ -1,0 +1,198 @@
+"""Which models give a set of answers, for each of the operations; nothing that gives them is left out."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from itertools import product
+
+import numpy as np
+
+from halfeven.conformance.engine.fitting.boxes import Box, Found, least, merged, model_of
+from halfeven.conformance.engine.fitting.coder import Coder, Row
+from halfeven.conformance.engine.fitting.elements import Elements, same_codes, same_reals
+from halfeven.conformance.engine.fitting.options import decode_options
+from halfeven.reference.blocks import Array
+from halfeven.reference.model import EvaluationModel, zero_of
+
+__all__ = ["Fit"]
+
+_LIKELY = 0.3  # the share of the answers that a way back to codes explains, and that is worth a look
+_NONE = 10**6
+
+#: What is left of the quotients and of the products, where others are known to fail.
+Among = tuple[Sequence[Box], Sequence[Box]]
+
+
+@dataclass(eq=False)
+class _Decoder:
+    """Reals of codes, all that makes them, and the elements that they are; of fake quantizing, the codes behind."""
+
+    model: EvaluationModel
+    boxes: list[Box]
+    hits: Array
+    codes: Array
+    certain: Array
+
+
+class Fit:
+    """A search of the models that give some elements (of several pairs of dtypes).
+
+    Masks are over all the elements, in the order of the groups.
+    """
+
+    def __init__(self, base: EvaluationModel, groups: Sequence[Elements], among: Among | None = None) -> None:
+        """``base`` says how the zero point enters, and which models come first; ``among`` what else may be."""
+        self._base, self._groups, self._among = base, groups, among
+        self._coder = Coder(base, groups, among and among[0])
+        self._operation = groups[0].operation
+        self._decoders: list[_Decoder] = []
+        self._by_codes: dict[bytes, list[Row]] = {}
+        self._target = np.concatenate([g.value for g in groups])
+        if self._operation == "quantize":
+            self._rows = self._coder.rows(self._target, np.ones(len(self), bool))
+        else:
+            self._decoders = self._decoded()
+
+    def __len__(self) -> int:
+        """The number of elements."""
+        return sum(map(len, self._groups))
+
+    def found(self, mask: Array) -> Found | None:
+        """What gives all the elements of a mask: of several, one that holds the model nearest to the base."""
+        match self._operation:
+            case "dequantize":
+                some = [Found((tuple(row.boxes),)) for row in self._decoders if row.hits[mask].all()]
+                return min(some, key=lambda f: f.nearest(self._base)[0], default=None)
+            case "quantize":
+                return self._best(mask)
+            case _:
+                return self._faked(mask)
+
+    def left(self, mask: Array) -> Among:
+        """What need be tried with more elements than a mask's: the quotients and the products that give all of them."""
+        decoders = [d for d in self._decoders if d.hits[mask].all()]
+        if self._operation == "dequantize":
+            return (), [box for d in decoders for box in d.boxes]
+        rows = self._rows if self._operation == "quantize" else []
+        for d in decoders:
+            rows = [*rows, *(r for r in self._rows_of(d) if r.hits[mask & d.certain].all())]
+        made = {id(r.made): r.made for r in rows if self._operation != "quantize" or r.hits[mask].all()}
+        return [box for m in made.values() for box in m.boxes], [box for d in decoders for box in d.boxes]
+
+    def likeliest(self, mask: Array, count: int) -> list[EvaluationModel]:
+        """The models that give the most of a mask's elements."""
+        if self._operation == "dequantize":
+            return [d.model for d in sorted(self._decoders, key=lambda d: -int(d.hits[mask].sum()))[:count]]
+        found = []
+        decoder = self._decoder
+        codes = self._target if decoder is None else decoder.codes
+        behind = () if decoder is None else decoder.boxes[:1]
+        for row in sorted(self._coded, key=lambda r: -int(r.hits[mask].sum()))[:count]:
+            best = max(self._coder.ends(row), key=lambda e: int((same_codes(e[1], codes) | row.nan)[mask].sum()))
+            found.append(model_of(self._base, merged(row.made.boxes[0], row.boxes[0], best[0][0], *behind) or {}))
+        return found
+
+    def possible(self) -> Callable[[Array], bool]:
+        """Whether some models that agree give all of a mask's elements, as far as the stages before the last say."""
+        rows = self._decoders if self._operation == "dequantize" else self._coded
+        lost = _packed(~np.stack([r.hits for r in rows]) if rows else np.zeros((0, len(self)), bool))
+        return lambda mask: bool((~(lost & _packed(mask)).any(axis=1)).any())
+
+    @property
+    def _coded(self) -> list[Row]:
+        """Rows of codes: of the answers, or of those behind the reals in the likeliest way."""
+        if self._operation == "quantize":
+            return self._rows
+        return [] if self._decoder is None else self._rows_of(self._decoder)
+
+    @property
+    def _decoder(self) -> _Decoder | None:
+        """What most of the reals come of, if they are reals."""
+        return max(self._decoders, key=lambda d: int(d.hits.sum()), default=None)
+
+    def _best(self, mask: Array) -> Found | None:
+        """What gives the codes of a mask."""
+        found, lowest = None, _NONE
+        for cost, some in self._coder.each(self._rows, mask, self._target):
+            if cost >= lowest:
+                break
+            if (own := some.nearest(self._base)[0]) < lowest:
+                found, lowest = some, own
+        return found
+
+    def _faked(self, mask: Array) -> Found | None:
+        for decoder in sorted(self._decoders, key=lambda r: least(self._base, r.boxes)):
+            if not decoder.hits[mask].all():
+                continue
+            found, lowest = None, _NONE
+            for cost, coder in self._coder.each(self._rows_of(decoder), mask & decoder.certain, decoder.codes):
+                if cost >= lowest:
+                    break
+                first, *others = coder.stages
+                both = tuple(b for one, other in product(first, decoder.boxes) if (b := merged(one, other)) is not None)
+                if not both:
+                    continue
+                whole = Found((both, *others))
+                whole_cost, model = whole.nearest(self._base)
+                if whole_cost < lowest and self._gives(model, mask):
+                    found, lowest = whole, whole_cost
+            if found is not None:
+                return found
+        return None
+
+    def _rows_of(self, decoder: _Decoder) -> list[Row]:
+        key = decoder.codes.tobytes() + decoder.certain.tobytes()
+        if key not in self._by_codes:
+            self._by_codes[key] = self._coder.rows(decoder.codes, decoder.certain)
+        return self._by_codes[key]
+
+    def _gives(self, model: EvaluationModel, mask: Array) -> bool:
+        return bool(np.concatenate([g.given_by(model) for g in self._groups])[mask].all())
+
+    def _decoded(self) -> list[_Decoder]:
+        """All ways of making reals of codes, each once; of fake quantizing, all ways back to codes."""
+        known: dict[bytes, _Decoder] = {}
+        behind = self._operation == "fake_quantize"
+        for option in decode_options(self._base, self._groups) if self._among is None else self._among[1]:
+            model = model_of(self._base, option)
+            try:
+                found = [_codes_behind(g, model) if behind else _reals(g, model) for g in self._groups]
+            except (ValueError, TypeError):  # fused in float64
+                continue
+            codes, certain, hits = (np.concatenate(a) for a in zip(*found, strict=True))
+            if behind and hits.mean() < _LIKELY:
+                continue
+            key = b"".join(a.tobytes() for a in (codes, certain, hits))
+            if key in known:
+                known[key].boxes.append(option)
+            else:
+                known[key] = _Decoder(model, [option], hits, codes, certain)
+        return list(known.values())
+
+
+def _packed(masks: Array) -> Array:
+    """The last axis as bits, 64 to a number."""
+    padding = [(0, 0)] * (masks.ndim - 1) + [(0, -masks.shape[-1] % 64)]
+    return np.packbits(np.pad(masks, padding), axis=-1).view(np.uint64)
+
+
+def _reals(g: Elements, model: EvaluationModel) -> tuple[Array, Array, Array]:
+    """The reals, and which of them are the ones answered."""
+    found = g.reals(model)
+    hits = same_reals(found, g.value)
+    return found, hits, hits
+
+
+def _codes_behind(g: Elements, model: EvaluationModel) -> tuple[Array, Array, Array]:
+    """The codes of which the model makes the reals of ``g``; where there is just one; and where there is any."""
+    with np.errstate(all="ignore"):
+        s, value = g.scale.astype(np.float64), g.value.astype(np.float64)
+        z = np.broadcast_to(zero_of(model, g.zero), value.shape)
+        near = np.rint(value * s if model.division == "multiply-by-q-per-real" else value / s) + z
+        odd = ~np.isfinite(near)
+        near = np.where(odd, z, near)
+        tried = np.stack([near, near - 1, near + 1])
+        given = np.stack([g.reals(model, c) == g.value for c in tried])
+        codes = np.take_along_axis(tried, given.argmax(axis=0)[None], axis=0)[0]
+        nan = np.isnan(g.value)
+        certain = ((given.sum(axis=0) == 1) & ~odd) | nan
+        return np.where(nan, np.nan, codes), certain, given.any(axis=0) | odd

@@ -1,0 +1,248 @@
+"""Why the answers to an operation differ: the model, or the models by region, that give all of them."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from halfeven.conformance.codes import code_of, other, reading_code, region_code
+from halfeven.conformance.configuration import Array
+from halfeven.conformance.engine.evidence import Judged
+from halfeven.conformance.engine.explain import Explanation, Part, explain
+from halfeven.conformance.engine.fitting.elements import Elements, Observed, elements_of
+from halfeven.conformance.engine.fitting.factor import factors
+from halfeven.conformance.engine.fitting.where import facts_of
+from halfeven.conformance.engine.kept import Sample, Subject, shared
+from halfeven.conformance.engine.region import Region, of_shapes
+from halfeven.conformance.engine.told import Told, choices, fewest, said, unknown
+from halfeven.conformance.report.model import Cause, OutcomeName
+from halfeven.reference import Grid
+from halfeven.reference.model import EvaluationModel
+from halfeven.reference.profile import Profile
+from halfeven.reference.systems import PROFILES
+
+__all__ = ["OperationWhy"]
+
+_SECONDS = 10.0  # for regions
+_READING = "an argument read otherwise"
+
+
+@dataclass(frozen=True, eq=False)
+class OperationWhy:
+    """The explanation of all answers to one operation in one dtype.
+
+    Attributes:
+        profile: the one claimed.
+        subject: what was asked.
+        samples: what is kept of the answers.
+        is_doubted: whether fresh answers have refuted what was found.
+    """
+
+    profile: Profile
+    subject: Subject
+    samples: Sequence[Sample]
+    is_doubted: bool = False
+
+    @cached_property
+    def explanation(self) -> Explanation | None:
+        """The search, once; where nothing gives all answers, on each grid by itself."""
+        answers = [a for s in self.samples for a in s.observed(self.subject)]
+        whole = explain(self.profile, answers, seconds=_SECONDS)
+        return whole if whole is None or _is_whole(whole) else _by_grid(self.profile, answers) or whole
+
+    @property
+    def parts(self) -> tuple[Part, ...]:
+        """What gives the answers, region by region."""
+        found = self.explanation
+        return found.parts if found is not None and not self.is_doubted else ()
+
+    @property
+    def key(self) -> object:
+        """What it says."""
+        return tuple((p.where, p.profile, p.words) for p in self.parts if p.words) or None
+
+    def doubted(self) -> "OperationWhy":
+        """Without the models that were refuted."""
+        return replace(self, is_doubted=True)
+
+    def told(self, sample: Sample, outcome: OutcomeName, differs: str) -> Told:
+        """The parts that a result's differing answers need, and of each the choices that matter there."""
+        del outcome, differs
+        answers = sample.observed(self.subject)
+        needed = self._needed(answers)
+        if needed is None:
+            return self._unknown()
+        found = tuple(c for part in needed for c in self._causes(part, answers))
+        profiles = list(dict.fromkeys(p.profile for p in needed))
+        if len(profiles) == 1 and profiles[0] and not any(p.where for p in needed):
+            return Told("explained", f"as {profiles[0]}: {said(found)}", found)
+        return Told("differs", said(found), found)
+
+    def refuted(self, compared: Sequence[Judged]) -> Mapping[int, Array]:
+        """What no part gives."""
+        asked = [a for a in compared if a.case is not None]
+        seen = [_seen(a) for a in asked]
+        groups = elements_of(self.profile, seen)
+        if not groups:
+            return {}
+        given = self._foretold(groups, seen)
+        call, place = (np.concatenate([getattr(g, name) for g in groups])[~given] for name in ("call", "place"))
+        return {id(asked[number]): place[call == number] for number in np.unique(call).tolist()}
+
+    def _foretold(self, groups: Sequence[Elements], seen: Sequence[Observed]) -> Array:
+        """Which answers come as the parts say, each in its region; what a part without a model says is nothing."""
+        facts, own = facts_of(groups, seen), Part((), self.profile.model, "", {}, "", 1.0)
+        given = [(p if p.model is None else self._whole(p)).given(groups) for p in self.parts]
+        if any(_is_factor(p) for p in self.parts):
+            return own.given(groups) | self._has_factors(seen)
+        good = np.ones(facts.call.size, bool)
+        rest, either = good.copy(), np.logical_or.reduce([*given, ~good])
+        for part, gives in zip(self.parts, given, strict=True):
+            if part.where:
+                mask = np.logical_and.reduce([r.mask(facts) for r in part.where])
+                good &= ~mask | gives | (part.model is None)
+                rest &= ~mask
+        everywhere = [gives for part, gives in zip(self.parts, given, strict=True) if not part.where]
+        good &= ~rest | np.logical_or.reduce(everywhere or [own.given(groups)])
+        # Of a limit it is known only between which numbers it lies.
+        return np.asarray(good | (either & np.logical_or.reduce([r.open(facts) for p in self.parts for r in p.where])))
+
+    def _has_factors(self, seen: Sequence[Observed]) -> bool:
+        """Whether there are factors for all answers, these too: each scale has its own, so no model foretells them."""
+        known = [a for s in self.samples for a in s.observed(self.subject)]
+        return factors(self.profile.model, elements_of(self.profile, [*known, *seen])) is not None
+
+    def _whole(self, part: Part) -> Part:
+        """A part with all that it says: of a profile that it names all choices, not only those that mattered."""
+        if not part.profile or part.profile == self.profile.name:
+            return part
+        return replace(part, model=replace(PROFILES[part.profile].model, sign=self.profile.model.sign))
+
+    def _needed(self, answers: Sequence[Observed]) -> list[Part] | None:
+        """The parts that give the answers that differ, the one that gives most of them first; None where some stay."""
+        wrong = [np.asarray([], int) if a.where is None else a.where for a in answers]
+        left = {(i, int(w)) for i, some in enumerate(wrong) for w in some}
+        if not left:
+            return None
+        gives = {}
+        for place, part in enumerate(self.parts):
+            masks = [self._given(part, a) if len(w) else np.zeros(0, bool) for a, w in zip(answers, wrong, strict=True)]
+            gives[place] = {(i, w) for i, w in left if masks[i][w]}
+        needed = []
+        while left and gives:
+            best = max(gives, key=lambda p: len(gives[p] & left))
+            covered = gives.pop(best) & left
+            if covered:
+                needed.append(self.parts[best])
+                left -= covered
+        lost = [p for p in self.parts if p.model is None]
+        return None if left and not lost else [*needed, *(lost if left else [])]
+
+    def _causes(self, part: Part, answers: Sequence[Observed]) -> tuple[Cause, ...]:
+        if part.model is None or not part.words:
+            return _without_model(self.profile.model, part)
+        wanted = [self._given(part, a) for a in answers]
+        reading = (_READING,) if part.reading else ()
+
+        def fits(names: tuple[str, ...]) -> bool:
+            changed = {n: getattr(part.model, n) for n in names if n != _READING}
+            fewer = replace(
+                part, model=replace(self.profile.model, **changed), reading=part.reading if _READING in names else ""
+            )
+            given = (self._given(fewer, a) for a in answers)
+            return all((g | ~w).all() for g, w in zip(given, wanted, strict=True))
+
+        names, where = fewest([*reading, *part.changes], fits), self._place(part)
+        chosen = [n for n in names if n != _READING]
+        found = choices(self.profile.model, part.model, chosen, where)
+        if _READING not in names:
+            return found
+        return (Cause(reading_code(part.reading), other()["reading"][part.reading][1], where), *found)
+
+    def _place(self, part: Part) -> str:
+        """Where a part holds, in words: that which has no words of its own is what the others leave."""
+        others = [p.place for p in self.parts if p.where]
+        return part.place or (f"outside of {' and of '.join(others)}" if others else "")
+
+    def _unknown(self) -> Told:
+        words, share = self._nearest()
+        bad, good = ([c for s in self.samples for c in getattr(s, side)] for side in ("differing", "agreeing"))
+        if (region := of_shapes(bad, good)) is not None:
+            only = Cause(region.code, f"gives other answers with {region.words}", region.words)
+            return Told("differs", f"differs only with {region.words}", (only,))
+        cause = unknown(words, share)
+        return Told("differs", said([cause]), (cause,))
+
+    def _nearest(self) -> tuple[str, float]:
+        """What gives the most of the answers, in words, and how many; of what was refuted as of any other."""
+        found = self.explanation
+        if found is None:
+            return "", 0.0
+        if found.nearest is not None:
+            return found.nearest.words, found.nearest.share
+        answers = [a for s in self.samples for a in s.observed(self.subject)]
+        given = [np.logical_or.reduce([self._given(part, a) for part in found.parts]) for a in answers]
+        return found.words, float(np.concatenate(given).mean()) if given and found.words else 0.0
+
+    def _given(self, part: Part, seen: Observed) -> Array:
+        """Which of the answers a part gives in its own region, as a vector of booleans."""
+        groups = elements_of(self.profile, [seen])
+        if not groups:
+            return np.zeros(seen.value.size, bool)
+        facts = facts_of(groups, [seen])
+        return np.logical_and.reduce([part.given(groups), *(r.mask(facts) | r.open(facts) for r in part.where)])
+
+
+def _seen(asked: Judged) -> Observed:
+    assert asked.case is not None, "an operation's"
+    said: Any = shared(asked.case, asked.shape)
+    configuration = replace(asked.case.configuration, granularity=said)
+    return Observed(replace(asked.case, configuration=configuration), asked.actual.value, shape=asked.shape)
+
+
+def _is_whole(found: Explanation) -> bool:
+    return bool(found.parts) and all(p.model is not None for p in found.parts)
+
+
+def _by_grid(profile: Profile, answers: Sequence[Observed]) -> Explanation | None:
+    """What gives all answers on each grid: an implementation may know 8 bits alone. None where something is left."""
+    by: dict[Grid, list[Observed]] = {}
+    for a in answers:
+        by.setdefault(a.case.configuration.grid, []).append(a)
+    if len(by) == 1:
+        return None
+    by_model: dict[tuple[Any, ...], tuple[Part, list[Grid]]] = {}
+    for grid, some in by.items():
+        found = explain(profile, some, seconds=_SECONDS / len(by))
+        if found is None or not _is_whole(found):
+            return None
+        for p in found.parts:
+            by_model.setdefault((p.where if p.words else (), p.model, p.reading), (p, []))[1].append(grid)
+    parts = [
+        replace(p, where=(Region("grids", tuple(grids)), *p.where) if p.words else ()) for p, grids in by_model.values()
+    ]
+    return Explanation(tuple(parts), 1.0)
+
+
+def _is_factor(part: Part) -> bool:
+    """Whether it multiplies by another factor than 1/s, for which there is no model."""
+    return part.model is None and "division" in part.changes
+
+
+def _without_model(claimed: EvaluationModel, part: Part) -> tuple[Cause, ...]:
+    """The causes of a part that has no model: the choices that are known of it, or where it is."""
+    if part.changes:
+        first, *_ = part.words.split("; ")
+        known = claimed.choices()
+        return tuple(
+            Cause(
+                code_of(name, does, claimed),
+                first if does == "another factor" else f"{known[name][does]} where the document {known[name][says]}",
+                part.place,
+            )
+            for name, (says, does) in part.changes.items()
+        )
+    code = part.where[-1].code if part.where else region_code("")
+    return (Cause(code, part.words or "gives other answers", part.place),)

@@ -1,0 +1,96 @@
+"""Another reading of the document: answers that follow one throughout, where the document leaves something open."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+
+from halfeven.conformance.configuration import Array, Case
+from halfeven.conformance.engine.compare import compare_codes, compare_reals
+from halfeven.conformance.engine.evidence import Evidence, Finding, Judged
+from halfeven.conformance.engine.fitting.elements import flat
+from halfeven.conformance.engine.formula import formula_of
+from halfeven.conformance.engine.judge import answer_of, differences
+from halfeven.conformance.engine.setting import evaluation_of
+from halfeven.reference.behaviour import Behaviour
+from halfeven.reference.model import EvaluationModel
+from halfeven.reference.profile import Profile
+
+__all__ = ["nearer", "read_otherwise", "real_value"]
+
+
+def read_otherwise(e: Evidence) -> str:
+    """Which other reading that the document admits gives every answer, in words; empty where none does."""
+    if not e.findings or any(f.own for f in e.findings):
+        return ""
+    if e.item.configuration is None:
+        claimed = formula_of(e.item.requirement.formula, e.item.offer.profile)
+        if claimed.readings is None or claimed.behaviour is None:
+            return ""
+        document: Behaviour = claimed.behaviour
+        fits = (p for p in claimed.readings.points if all(_follows(claimed.at(p), a) for a in e.compared))
+        gap = claimed.readings.gap
+    else:
+        profile = e.setting.profile
+        if profile.readings is None:
+            return ""
+        document, gap = profile.model, profile.readings.gap
+        fits = (p for p in profile.readings.points if all(_evaluates(profile, p, a) for a in e.compared))
+    point = next(fits, None)
+    if point is None:
+        return ""
+    near = nearer(e.setting.profile, e.findings[0]) if e.item.configuration is not None else ""
+    said = [f"another reading that the document admits: {document.against(point).replace('the document', 'ours')}", gap]
+    return "; ".join([*said, *([near] if near else [])])
+
+
+def _follows(function: Callable[..., Any], asked: Judged) -> bool:
+    return not differences(answer_of(function, asked.arguments), asked.actual).differing
+
+
+def _evaluates(profile: Profile, model: Behaviour, asked: Judged) -> bool:
+    if asked.case is None or not isinstance(model, EvaluationModel):
+        return False
+    found, actual = evaluation_of(replace(profile, model=model), asked.case), np.asarray(asked.actual.value)
+    compare = compare_codes if asked.case.configuration.operation == "quantize" else compare_reals
+    return not compare(np.broadcast_to(found, actual.shape), actual).differing
+
+
+def nearer(profile: Profile, finding: Finding) -> str:
+    """Which of the two, expected and actual, is nearer to the real equation at the first point that differs."""
+    case, comparison = finding.compared.case, finding.difference.comparison
+    if case is None or comparison is None or not len(comparison.where):
+        return ""
+    i = int(comparison.where[0])
+    elements = flat(case)
+    one = Case(elements.configuration, *(a[i : i + 1] for a in (elements.x, elements.scale, elements.zero)))
+    real = real_value(profile, one)
+    if real is None:
+        return ""
+    off = [_off(np.asarray(a.value).ravel()[i], real) for a in (finding.compared.expected, finding.compared.actual)]
+    if off[0] == off[1]:
+        return ""
+    return f"nearer to the real equation is {'what was expected' if off[0] < off[1] else 'the answer that came'}"
+
+
+def real_value(profile: Profile, case: Case) -> Fraction | None:
+    """The documented equation of one element over the real numbers; None where it has no finite one."""
+    c, model = case.configuration, profile.model
+    x, s, z = (float(np.asarray(a, np.float64).ravel()[0]) for a in (case.x, case.scale, case.zero))
+    if not np.isfinite([x, s, z]).all() or not s or model.rounding != "half-even":
+        return None
+    step = Fraction(s) / c.grid.qmax if profile.parameters[0] == "amax" else Fraction(s)
+    shift = {"q-z": Fraction(z), "q+o": -Fraction(z), "none": Fraction(0)}[model.sign]
+    code = Fraction(x)
+    if c.operation != "dequantize":
+        quotient = Fraction(x) / step
+        turned = round(quotient + shift) if model.zero_point != "after-rounding" else round(quotient) + shift
+        code = min(max(Fraction(turned), Fraction(c.grid.qmin)), Fraction(c.grid.qmax))
+    return code if c.operation == "quantize" else (code - shift) * step
+
+
+def _off(value: Array, real: Fraction) -> Fraction | float:
+    number = float(value)
+    return abs(Fraction(number) - real) if np.isfinite(number) else np.inf

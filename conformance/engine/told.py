@@ -1,0 +1,77 @@
+"""What is said of one result once all answers are explained; what explanations of operations and functions share."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import combinations
+from typing import Any, Protocol
+
+import numpy as np
+
+from halfeven.conformance.codes import NEAREST, UNKNOWN, code_of
+from halfeven.conformance.configuration import Array
+from halfeven.conformance.engine.evidence import Judged
+from halfeven.conformance.engine.kept import Sample
+from halfeven.conformance.report import causes
+from halfeven.conformance.report.model import Cause, OutcomeName
+from halfeven.conformance.report.words import percent
+from halfeven.reference.behaviour import Behaviour
+
+__all__ = ["Told", "Why", "choices", "fewest", "said", "unknown"]
+
+
+@dataclass(frozen=True)
+class Told:
+    """What is said of a result: its outcome, where that is known better by now, its cause in words, and one by one."""
+
+    outcome: OutcomeName
+    cause: str
+    causes: tuple[Cause, ...]
+
+
+class Why(Protocol):
+    """An explanation of all that a backend answered to an operation or a formula in a dtype."""
+
+    @property
+    def key(self) -> object:
+        """What it says: equal where two explanations say the same, None where there is nothing to try."""
+
+    def told(self, sample: Sample, outcome: OutcomeName, differs: str) -> Told:
+        """What it says of a result with these answers, which ``differs`` so."""
+
+    def refuted(self, compared: Sequence[Judged]) -> Mapping[int, Array]:
+        """By ``id``, the answers that it does not give, and where in them."""
+
+    def doubted(self) -> "Why":
+        """The same where fresh answers have refuted it: it says what is nearest, and no cause."""
+
+
+def choices(claimed: Behaviour, found: Behaviour, names: Sequence[str], where: str = "") -> tuple[Cause, ...]:
+    """A cause for each of the choices named, in which ``found`` differs from what is claimed."""
+    words = claimed.choices()
+    return tuple(
+        Cause(
+            code_of(name, getattr(found, name), claimed),
+            f"{words[name][getattr(found, name)]} where the document {words[name][getattr(claimed, name)]}",
+            where,
+        )
+        for name in names
+    )
+
+
+def fewest(names: Sequence[str], fits: Any) -> tuple[str, ...]:
+    """The fewest of the names that fit; all of them where no fewer do."""
+    some = (few for n in range(1, len(names)) for few in combinations(names, n))
+    return next((few for few in some if fits(few)), tuple(names))
+
+
+def said(found: Sequence[Cause]) -> str:
+    """The causes in one line."""
+    return "; ".join(f"{c.sentence} ({c.where})" if c.where else c.sentence for c in found)
+
+
+def unknown(nearest: str = "", share: float = 0.0, where: str = "") -> Cause:
+    """The cause where nothing known gives all the answers; ``nearest`` gives a share of them."""
+    if not nearest:
+        return Cause(UNKNOWN, causes.UNKNOWN, where)
+    counted = percent(int(np.floor(share * 1_000_000)), 1_000_000)
+    return Cause(NEAREST, f"{causes.UNKNOWN}; the nearest {nearest}", where, f"{counted} of the answers")

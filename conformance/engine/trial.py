@@ -1,0 +1,93 @@
+"""Explanations are tried before they are said: fresh calls of the backend, which an explanation must give too."""
+
+from itertools import islice
+
+import numpy as np
+
+from halfeven.conformance.configuration import Configuration
+from halfeven.conformance.engine import function_verdict
+from halfeven.conformance.engine.call import numbers
+from halfeven.conformance.engine.checks.values import cases
+from halfeven.conformance.engine.evidence import Crash, Ended, Evidence, Fault
+from halfeven.conformance.engine.formula import formula_of
+from halfeven.conformance.engine.function_calls import function_calls
+from halfeven.conformance.engine.item import Item
+from halfeven.conformance.engine.kept import Sample, Subject, sampled
+from halfeven.conformance.engine.operation_calls import shape_calls, subject
+from halfeven.conformance.engine.told import Why
+from halfeven.conformance.environment import restore
+from halfeven.conformance.inputs import boundaries as inputs
+from halfeven.conformance.inputs import parameters
+from halfeven.conformance.requirement import Requirement
+from halfeven.conformance.systems import judged_sets
+from halfeven.conformance.workers import Worker
+from halfeven.reference import Grid
+from halfeven.reference.profile import OPERATIONS
+
+__all__ = ["tried"]
+
+_SEED = 104_729  # of fresh inputs, far from those of a plan
+_SCALES, _SHAPES, _LARGEST = 3, 6, 4099
+_OWN, _GROWN, _NUMBERS = 48, 6, 20_000
+
+
+def tried(why: Why, of: Subject, grids: list[Grid], worker: Worker, turn: int) -> Sample | None:
+    """Fresh answers, ``open`` where they refute the explanation; None where the backend gave none.
+
+    Args:
+        why: what is to be tried.
+        of: of which operation or formula.
+        grids: those of an operation, in which answers differ.
+        worker: where the backend is.
+        turn: each has other inputs.
+    """
+    restore()
+    _, formula, dtype = of
+    _profile, colon, operation = formula.partition(":")
+    says = "What was found explains fresh answers too."
+    claimed = worker.offer.profile
+    requirement = Requirement(f"{formula.replace(':', '/')}/trial", says, "expected", "", ("trial",), formula=formula)
+    configuration = None
+    if colon:
+        granularity = "tensor" if "tensor" in worker.offer.granularities else worker.offer.granularities[0]
+        name = next(o for o in OPERATIONS if o == operation)
+        configuration = Configuration(name, dtype, grids[turn % len(grids)], (), granularity)
+    e = Evidence(Item(worker.offer, requirement, "trial", configuration, "quick", _SEED + turn), worker)
+    try:
+        with np.errstate(all="ignore"):
+            _ask_operation(e) if colon else _ask_function(e, claimed)
+    except (Crash, Fault, Ended):
+        pass  # what was answered before counts
+    wrong = why.refuted(e.compared)
+    named = f"{of[0]}::{formula.replace(':', '/')}/trial/{'/'.join(filter(None, (dtype, str(turn))))}"
+    return sampled(e, named, is_open=bool(wrong), wrong=wrong)
+
+
+def _ask_operation(e: Evidence) -> None:
+    s, offer = e.setting, e.item.offer
+    c, seed = s.configuration, e.item.seed
+    scales = parameters.scales(s.dtype, s.scale_dtype, s.grid, 16, seed)
+    rng = np.random.default_rng(seed)
+    some = rng.choice(np.maximum(scales, scales.dtype.type(2.0**-20)), _SCALES, replace=False)
+    if c.operation == "dequantize":
+        of = subject(s.profile.name, c.operation, c.dtype, c.grid, seed)
+    else:
+        e.expect(cases(e, some, s.zeros, lambda scale, z: inputs.boundaries(scale, z, s.grid, s.dtype)))
+        e.expect(cases(e, some[:1], s.zeros, lambda scale, z: inputs.edges(scale, z, s.grid, s.dtype)))
+        of = subject(s.profile.name, c.operation, c.dtype, c.grid, seed)
+    asked = list(islice(shape_calls(offer, of, largest=_LARGEST), 400))
+    chosen = rng.choice(len(asked), min(_SHAPES, len(asked)), replace=False)
+    e.expect_calls((asked[i].call, asked[i].expected) for i in chosen)
+
+
+def _ask_function(e: Evidence, profile: str) -> None:
+    formula = e.item.requirement.formula
+    claimed, sets = formula_of(formula, profile), judged_sets(formula)
+    rng = np.random.default_rng(e.item.seed)
+    own = [arguments for one in sets for arguments in one.build()]
+    own = [own[i] for i in rng.permutation(len(own))[:_OWN] if numbers(own[i]) <= _NUMBERS]
+    e.expect_calls(function_verdict.expected_calls(claimed, own, e.item.requirement.text))
+    negative = e.item.offer.array == "numpy"
+    grown = function_calls(formula, sets, "quick", e.item.seed, negative=negative, function=claimed.function)
+    small = (a for a in islice(grown, 200) if numbers(a.call.named) <= _NUMBERS)
+    e.expect_calls((a.call, a.expected) for a in islice(small, _GROWN))

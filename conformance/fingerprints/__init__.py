@@ -1,0 +1,1 @@
+"""Which choices an implementation has made, with no claim: its fingerprint."""

@@ -1,0 +1,204 @@
+"""The fingerprint of a cast, or of what chooses scales, with no formula: which of all known ones give its answers."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from halfeven.conformance.configuration import DTYPES
+from halfeven.conformance.engine.call import Call
+from halfeven.conformance.engine.memory import plain
+from halfeven.conformance.fingerprints.asking import Asking
+from halfeven.conformance.fingerprints.formulas import PROVED, program
+from halfeven.conformance.fingerprints.kinds import Candidate, candidates, matches, numbers_of, same
+from halfeven.conformance.fingerprints.result import INDISTINGUISHABLE, UNDECIDED, Fingerprint, Nearest, Witnessed
+from halfeven.conformance.fingerprints.telling import data
+from halfeven.reference.blocks import Array
+
+__all__ = ["fingerprint_of_kind"]
+
+_FIRST = 4  # calls that are made of whatever remains: one of each sort of data
+_DRAWS = 60  # that are looked at in all
+_QUIET = 12  # draws, one after the other, that tell nothing apart
+_SILENT = 3  # calls without an answer, after which no more are made
+_NEAREST = 8  # candidates whose neighbours are tried where none gives all
+_STEPS = 2  # choices that are changed
+
+
+@dataclass(frozen=True, eq=False)
+class _Seen:
+    """The data of a call, and the numbers that came."""
+
+    x: Array
+    answer: tuple[Array, ...]
+
+    def share(self, candidate: Candidate) -> float:
+        """Of the numbers those that a candidate gives."""
+        return matches(candidate.answer(self.x), self.answer)
+
+
+class _Search:
+    def __init__(self, kind: str, asking: Asking, dtype: str) -> None:
+        self.kind, self.asking, self.dtype = kind, asking, DTYPES[dtype]
+        self.seen: list[_Seen] = []
+        self.turn = 0
+
+    def ask(self, x: Array) -> _Seen | None:
+        """What comes of data; None where it is no number."""
+        [answer] = self.asking.answers([Call(self.kind, (plain(x),), reason="splits what remains")]) or [None]
+        if answer is None or answer.kind != "returned":
+            return None
+        if not (numbers := numbers_of(answer.value)):
+            self.asking.note(f"returned {type(answer.value).__name__} where an array of numbers is expected")
+            return None
+        self.seen.append(_Seen(x, numbers))
+        return self.seen[-1]
+
+    def first(self) -> None:
+        """The first calls."""
+        while self.turn < _FIRST:
+            self.ask(data(self.kind, self.turn, self.dtype))
+            self.turn += 1
+            if self.asking.spent or (not self.seen and self.turn >= _SILENT):
+                return
+
+    def agreeing(self, some: Sequence[Candidate]) -> list[Candidate]:
+        """Those that give every answer."""
+        return [c for c in some if all(s.share(c) == 1 for s in self.seen)]
+
+    def split(self, some: list[Candidate]) -> list[Candidate]:
+        """Ask with data that tell some candidates apart, until many draws tell nothing; those that remain."""
+        quiet = 0
+        while len(some) > 1 and quiet < _QUIET and self.turn < _DRAWS and not self.asking.spent:
+            x = data(self.kind, self.turn, self.dtype)
+            self.turn += 1
+            if len({_key(c.answer(x)) for c in some}) == 1:
+                quiet += 1
+                continue
+            seen = self.ask(x)
+            kept = [] if seen is None else [c for c in some if seen.share(c) == 1]
+            if seen is not None and not kept:
+                return []
+            quiet = quiet + 1 if seen is None or len(kept) == len(some) else 0
+            some = kept or some
+        return some
+
+    def nearest(self, some: Sequence[Candidate]) -> Candidate:
+        """The one that gives most of the answers, or a neighbour of it that gives more."""
+        best = sorted(some, key=self.share, reverse=True)[:_NEAREST]
+        for _ in range(_STEPS):
+            tried = [*best, *(n for c in best for n in c.near())]
+            best = sorted(tried, key=self.share, reverse=True)[:_NEAREST]
+            if self.share(best[0]) == 1:
+                break
+        return best[0]
+
+    def share(self, candidate: Candidate) -> float:
+        """Of all numbers those that a candidate gives."""
+        every = [sum(a.size for a in s.answer) for s in self.seen]
+        return sum(n * s.share(candidate) for n, s in zip(every, self.seen, strict=True)) / sum(every)
+
+
+def fingerprint_of_kind(kind: str, asking: Asking, name: str, dtype: str) -> Fingerprint:
+    """Which of all known formulas of a kind, with which settings and choices, give what an implementation answers.
+
+    Args:
+        kind: one of ``KINDS``.
+        asking: what answers.
+        name: of the implementation.
+        dtype: of the data.
+    """
+    search = _Search(kind, asking, dtype)
+    search.first()
+    about = f"{kind}, {dtype}"
+    if not search.seen:
+        return Fingerprint(name, about, {"formula": UNDECIDED}, calls=asking.calls, refused=asking.notes())
+    known = search.split(search.agreeing(candidates(kind)))
+    own = known[0] if known else search.nearest(candidates(kind))
+    near = search.agreeing(list(own.near())) if search.share(own) == 1 else []
+    if near:
+        left = search.split([own, *known[1:], *near])
+        known = [c for c in known if c in left]
+        near = [c for c in near if c in left]
+    return _told(search, own, known, near, name, about)
+
+
+def _told(
+    search: _Search, own: Candidate, known: Sequence[Candidate], near: Sequence[Candidate], name: str, about: str
+) -> Fingerprint:
+    fields: dict[str, Any] = {}
+    left: dict[str, tuple[Any, ...]] = {}
+    proofs: dict[str, str] = {}
+    share = search.share(own)
+    families = tuple(dict.fromkeys(c.family for c in known))
+    alike = [c for c in known if c.family == own.family]
+    fields["formula"] = own.family if len(families) == 1 or (not known and share == 1) else UNDECIDED
+    if len(families) > 1:
+        left["formula"] = families
+    for key in own.settings:
+        values = tuple(dict.fromkeys(str(c.settings[key]) for c in alike if key in c.settings))
+        fields[key] = own.settings[key] if share == 1 and len(values) < 2 else UNDECIDED  # noqa: PLR2004 - one
+        left |= {key: values} if len(values) > 1 else {}
+    for key in own.point.choices() if own.point is not None else ():
+        field, value = f"{own.family}: {key}" if key in fields else key, getattr(own.point, key)
+        others = tuple(v for c in near if (v := getattr(c.point, key)) != value)
+        fields[field] = value if share == 1 and not others else UNDECIDED
+        if others:
+            left[field] = (value, *others)
+            if _one_program(own, near, key):
+                fields[field], proofs[field] = INDISTINGUISHABLE, PROVED
+    words = own.formula.behaviour.against(own.point) if own.formula.behaviour is not None and own.point else ""
+    said = ", ".join(f"{k}={v}" for k, v in own.settings.items())
+    return Fingerprint(
+        name=name,
+        about=f"{about}, as {own.formula.id}",
+        fields=fields,
+        alternatives=left,
+        witnesses=dict(_witnesses(search, own)) if share == 1 else {},
+        proofs=proofs,
+        profiles=tuple(dict.fromkeys(c.formula.id for c in known)),
+        nearest=Nearest("; ".join(filter(None, (said, words))) or "as the document says", share, own.formula.id),
+        calls=search.asking.calls,
+        refused=search.asking.notes(),
+    )
+
+
+def _one_program(own: Candidate, near: Sequence[Candidate], key: str) -> bool:
+    assert own.point is not None, "it has choices"
+    same_as = program(own.family, own.point)
+    return all(
+        program(own.family, c.point) == same_as
+        for c in near
+        if c.point is not None and getattr(c.point, key) != getattr(own.point, key)
+    )
+
+
+def _witnesses(search: _Search, own: Candidate) -> Iterator[tuple[str, Witnessed]]:
+    """Of each choice and setting that is decided a number that another value gives otherwise."""
+    done: set[str] = set()
+    others = [(c, k) for c in own.near() for k in (own.point.changes(c.point) if own.point and c.point else ())]
+    for c in candidates(search.kind):
+        if c.formula is own.formula and c.settings.keys() == own.settings.keys():
+            changed = [k for k in own.settings if c.settings[k] != own.settings[k]]
+            others += [(c, k) for k in changed[:1] if len(changed) == 1]
+    for c, key in others:
+        if key not in done and (found := _witnessed(search.seen, own, c, key)) is not None:
+            done.add(key)
+            yield key, found
+
+
+def _witnessed(seen: Sequence[_Seen], own: Candidate, other: Candidate, key: str) -> Witnessed | None:
+    value = other.settings.get(key, getattr(other.point, key, ""))
+    for turn, s in enumerate(seen):
+        for a in s.answer:
+            for one, instead in zip(own.answer(s.x), other.answer(s.x), strict=False):
+                if a.size == one.size == instead.size and same(a, one).all() and not same(a, instead).all():
+                    i = int(np.flatnonzero(~same(a, instead))[0])
+                    x = f"x {s.x.reshape(-1)[i]!r}" if a.size == s.x.size else f"number {i} of call {turn}"
+                    return Witnessed(x, f"{float(a[i])!r}", f"{float(instead[i])!r}", str(value))
+    return None
+
+
+def _key(answer: tuple[Array, ...]) -> tuple[bytes, ...]:
+    return tuple(np.where(np.isnan(a), np.nan, a).tobytes() for a in answer)

@@ -1,0 +1,154 @@
+"""The fingerprint of an operation: the evaluation models that give what it answers, asked where they differ."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from halfeven.conformance.configuration import DTYPES
+from halfeven.conformance.fingerprints.asking import Asking
+from halfeven.conformance.fingerprints.cubes import size
+from halfeven.conformance.fingerprints.elsewhere import ask_elsewhere
+from halfeven.conformance.fingerprints.models import Asked, Given, Stages, agreeing, of_model
+from halfeven.conformance.fingerprints.result import Fingerprint
+from halfeven.conformance.fingerprints.search import Search, Seen, scouting, splitting
+from halfeven.conformance.fingerprints.subject import Subject, differ, own_grid, own_zero
+from halfeven.conformance.fingerprints.told import told
+from halfeven.reference import Grid
+from halfeven.reference.model import EvaluationModel
+from halfeven.reference.profile import Operation
+
+__all__ = ["fingerprint_of_operation"]
+
+_EXACT = 0.25  # of which every quotient, product and inverse is exact
+_SCALES = (0.1, 1 / 3, 0.0123, 1 / 127, 0.7, 3.0, 1.0000001, 1 / 255, 0.05, 1e-3, 1.9999999, 2.0**-7, 1e-5, 123.456)
+_RARE = (2.0**-126, 2.0**-130, 3e33)  # whose inverse is at the end of what float32 holds, or beyond it
+_QUIET = 4  # pairs of parameters, one after the other, that split nothing
+_LEAST = 6  # pairs that are asked however little remains
+_MODELS = 5  # whose boundaries go into one call
+_PAIRS = 48
+
+
+def fingerprint_of_operation(
+    asking: Asking, name: str, operation: Operation, dtype: str, grid: Grid | None = None
+) -> Fingerprint:
+    """The models that give what an operation answers.
+
+    Args:
+        asking: what answers; its profile takes a scale and a zero point.
+        name: of the implementation.
+        operation: quantize, dequantize or fake_quantize.
+        dtype: of the reals.
+        grid: the codes; without it -128 to 127 and, where the codes are not in there, 0 to 255.
+    """
+    real = DTYPES[dtype]
+    wide = np.dtype(np.float64 if dtype == "float64" else np.float32)
+    tried: list[tuple[Subject, Search]] = []
+    for one in _tried(asking, operation, (real, wide), grid):
+        tried.append(one)
+        if one[1].seen and not one[1].against:
+            break
+    subject, search = tried[-1] if not tried[-1][1].against else tried[0]
+    if subject.asked.grid != subject.handed or subject.handed != (grid or Grid(-128, 127)):
+        said = f", with qmin {subject.handed.qmin} and qmax {subject.handed.qmax}" if grid is None else ""
+        asking.note(f"its codes are those of {subject.asked.grid}{said}")
+    if subject.fixed is not None:
+        asking.note(f"takes no zero point, or makes nothing of it: it has {subject.fixed}, and no other was asked")
+    _ask_on(subject, search)
+    ask_elsewhere(subject, search)
+    return told(subject, search, name)
+
+
+def _tried(
+    asking: Asking, operation: Operation, dtypes: "tuple[np.dtype[Any], np.dtype[Any]]", grid: Grid | None
+) -> Iterator[tuple[Subject, Search]]:
+    """The grids that it may have, each with the models that give the first answers."""
+    for handed in [Grid(-128, 127), Grid(0, 255)] if grid is None else [grid]:
+        asked = Asked(operation, dtypes[0], handed, dtypes[1])
+        subject = Subject(asking, asked, handed, _zeros(handed), given=grid is not None)
+        yield from _kept_to(subject, list(_scout(subject)))
+
+
+def _zeros(grid: Grid) -> list[int]:
+    middle = (grid.qmin + grid.qmax + 1) // 2
+    return [z for z in dict.fromkeys([3, middle, 0, grid.qmin + 1, 8, grid.qmax, 1]) if z in grid]
+
+
+def _scout(subject: Subject) -> Iterator[Seen]:
+    """The first calls: where all arithmetic is exact, where it is not, and with a zero point."""
+    base = 0 if 0 in subject.asked.grid else subject.asked.grid.qmin
+    pairs = dict.fromkeys([(_EXACT, base), (_SCALES[0], base), (_SCALES[0], (subject.zeros or [base])[0])])
+    for scale, zero in pairs:
+        if (seen := subject.seen(scouting(subject.asked, scale, zero))) is not None:
+            yield seen
+
+
+def _kept_to(scouts: Subject, seen: Sequence[Seen]) -> Iterator[tuple[Subject, Search]]:
+    """The first calls held against all models: with the grid as it was told, then with the one that codes keep to."""
+    fixed = own_zero(seen)
+    for own in filter(None, (scouts.handed, own_grid(seen, scouts.handed))):
+        asked = replace(scouts.asked, grid=own)
+        zeros = _zeros(own) if fixed is None else []
+        subject = replace(scouts, asked=asked, zeros=[z for z in zeros if z in scouts.zeros or own != scouts.handed])
+        subject.fixed = fixed
+        search = Search(asked)
+        meant = [
+            replace(s, given=replace(s.given, asked=asked, zero=s.given.zero if fixed is None else fixed)) for s in seen
+        ]
+        subject.pairs = [(float(s.given.scale), int(s.given.zero)) for s in meant]
+        if subject.uneven:  # then no one model gives it all
+            search.seen += meant
+        else:
+            search.take(*meant)
+        yield subject, search
+
+
+def _ask_on(subject: Subject, search: Search) -> None:
+    """Ask with one pair of parameters after the other, until several in a row split nothing."""
+    quiet = asked = 0
+    for turn in range(_PAIRS):
+        if search.late or subject.asking.spent or quiet >= _QUIET or (not search.seen and turn > 1):
+            break
+        scale, zero = _pair(turn, subject.zeros)
+        models = search.drawn(_MODELS, turn)
+        given = splitting(models, subject.asked, scale, zero)
+        if asked >= _LEAST and not subject.uneven and not _splits(search, models[0], given):
+            quiet += 1
+            continue
+        seen = subject.seen(given)
+        asked += 1
+        if seen is None:
+            continue
+        before = size(search.cubes)
+        if subject.uneven:
+            search.seen.append(seen)
+            quiet += asked > _LEAST
+            continue
+        search.take(seen)
+        quiet = quiet + 1 if size(search.cubes) == before and asked > _LEAST else 0
+    if search.seen:
+        again = search.seen[0]
+        last = subject.seen(again.given)
+        if last is not None and differ(last.value, again.value).any():
+            subject.asking.note("depends on the calls before: the first one, made again, gave another answer")
+
+
+def _pair(turn: int, zeros: Sequence[int]) -> tuple[float, int]:
+    """Scales that people type, a few that are rare, then drawn ones; zero points by turns."""
+    known = (*_SCALES[1:6], _EXACT, *_SCALES[6:], *_RARE)
+    drawn = float(np.exp2(np.random.default_rng(turn).uniform(-9, 4)))
+    return known[turn] if turn < len(known) else drawn, zeros[turn % len(zeros)] if zeros else 0
+
+
+def _splits(search: Search, model: EvaluationModel, given: Given) -> bool:
+    """Whether some model that remains gives another answer than this one; none is followed where none gives all."""
+    if search.against:
+        return False
+    stages = Stages(given)
+    stages.until = search.until
+    try:
+        return size(agreeing(stages, search.cubes, of_model(model, given))) < size(search.cubes)
+    except TimeoutError:
+        search.late = True
+        return False

@@ -1,0 +1,111 @@
+"""That no input tells apart what remains: for each pair of parameters that was asked, all inputs of the dtype."""
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from itertools import chain, product
+from typing import Any
+
+import numpy as np
+
+from halfeven.conformance.fingerprints.cubes import size
+from halfeven.conformance.fingerprints.models import Asked, Given, Stages, agreeing, of_model
+from halfeven.conformance.fingerprints.runs import every, monotone, run_ends, specials
+from halfeven.conformance.fingerprints.search import Search
+from halfeven.reference.model import EvaluationModel
+
+__all__ = ["Proved", "proved"]
+
+_SECONDS = 20.0
+_MATTER = ("overflow", "integer", "clamp", "zero_point", "division")
+_WIDEST = 4096  # steps of a grid whose boundaries are all looked at
+
+
+@dataclass(frozen=True)
+class Proved:
+    """For which pairs of scale and zero point all that remains gives the same for every input.
+
+    Attributes:
+        pairs: those for which it is proved.
+        how: by what, in words.
+        open: why it is not proved for all that were asked; empty where it is.
+        split: a pair for which an input tells some of what remains apart.
+    """
+
+    pairs: tuple[tuple[float, int], ...]
+    how: str = ""
+    open: str = ""
+    split: tuple[float, int] | None = None
+
+    def words(self, asked: Asked) -> str:
+        """The statement that is proved."""
+        shown = ", ".join(f"({s!r}, {z})" for s, z in self.pairs[:3])
+        more = f" and {len(self.pairs) - 3} more" if len(self.pairs) > 3 else ""  # noqa: PLR2004 - those shown
+        return f"{self.how}, on {asked.grid} with (scale, zero point) {shown}{more}"
+
+
+def proved(search: Search, pairs: Sequence[tuple[float, int]], *, nan: bool = True) -> Proved:
+    """Hold all models that remain against one of them, at inputs that decide every other (see ``runs``).
+
+    NaN is one of them unless ``nan`` says that it is looked at elsewhere.
+    """
+    asked, model = search.asked, search.first()
+    if size(search.cubes) == 1:
+        return Proved(tuple(pairs))
+    done: list[tuple[float, int]] = []
+    until = time.process_time() + _SECONDS
+    whole = asked.operation == "dequantize" or bool(every(asked.dtype).size)
+    if not whole and (why := _not_monotone(search, any(zero for _, zero in pairs))):
+        return Proved((), open=why)
+    how = "the same for every input: the first and last input of every run of equal codes"
+    if whole:
+        how = "every code" if asked.operation == "dequantize" else f"every {asked.dtype.name}"
+    for scale, zero in dict.fromkeys(pairs):
+        if time.process_time() > until:
+            return Proved(tuple(done), how, _late(done, pairs))
+        given = Given(asked, np.empty(0, asked.dtype), np.asarray(scale, asked.scale_dtype), zero)
+        tried = _deciding(model, given, whole=whole)
+        for one in tried:
+            one = one if nan else replace(one, x=one.x[~np.isnan(one.x.astype(np.float64))])  # noqa: PLW2901
+            stages = Stages(one)
+            stages.until = until
+            try:
+                same = agreeing(stages, search.cubes, of_model(model, one))
+            except TimeoutError:
+                return Proved(tuple(done), how, _late(done, pairs))
+            if size(same) < size(search.cubes):
+                why = f"with scale {scale!r} and zero point {zero} some inputs tell them apart"
+                return Proved(tuple(done), how, why, (scale, zero))
+        done.append((scale, zero))
+    return Proved(tuple(done), how)
+
+
+def _deciding(model: EvaluationModel, given: Given, *, whole: bool) -> list[Given]:
+    """Inputs that decide all of a pair's."""
+    asked = given.asked
+    if asked.operation == "dequantize":
+        return [replace(given, x=np.arange(asked.grid.qmin, asked.grid.qmax + 1, dtype=np.float64))]
+    if whole:
+        return [replace(given, x=every(asked.dtype))]
+    x = np.concatenate([run_ends(model, given), specials(asked.dtype)])
+    coded = replace(given, asked=replace(asked, operation="quantize"), x=x)
+    return [coded] if asked.operation == "quantize" else [coded, replace(given, x=x)]
+
+
+def _late(done: Sequence[Any], pairs: Sequence[Any]) -> str:
+    return f"time was up after {len(done)} of {len(pairs)} pairs of parameters"
+
+
+def _not_monotone(search: Search, zero_points: bool) -> str:
+    """Why bisection proves nothing here; empty where it does."""
+    model = search.first()
+    combined = (product(*(cube[name] for name in _MATTER)) for cube in search.cubes)
+    for chosen in dict.fromkeys(chain.from_iterable(combined)):
+        named: dict[str, Any] = dict(zip(_MATTER, chosen, strict=True))
+        found = replace(model, **named)
+        if not monotone(found, search.asked.grid, zero_points=zero_points):
+            said = ", ".join(f"{name}={value}" for name, value in zip(_MATTER, chosen, strict=True))
+            return f"with {said} codes may wrap, so they do not ascend"
+    if search.asked.grid.num_steps > _WIDEST:
+        return f"the grid has {search.asked.grid.num_steps} steps, of which not all were looked at"
+    return ""

@@ -1,0 +1,169 @@
+"""An implementation and one of its operations: how it is called, and the codes and zero points that it has."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+
+from halfeven.conformance.backends.offer import keywords
+from halfeven.conformance.configuration import DTYPES, Configuration
+from halfeven.conformance.engine.call import PLAIN, Answer, Call, CallShape
+from halfeven.conformance.engine.memory import plain
+from halfeven.conformance.engine.shapes import laid_out
+from halfeven.conformance.fingerprints.asking import Asking
+from halfeven.conformance.fingerprints.models import Asked, Given, same_codes
+from halfeven.conformance.fingerprints.search import Seen
+from halfeven.reference import Grid
+from halfeven.reference.blocks import Array
+from halfeven.reference.systems import PROFILES
+
+__all__ = ["Subject", "differ", "own_grid", "own_zero"]
+
+_FAR = 2.0**30  # codes: no conversion overflows before
+_LIMITED = 4  # inputs that have the last code: so many that it is no rounding
+
+
+@dataclass(eq=False)
+class Subject:
+    """An implementation and one of its operations.
+
+    Attributes:
+        asking: what answers, under its limits.
+        asked: the operation, and the codes that it has.
+        handed: the grid that it is told; another one where it does not keep to it.
+        zeros: the zero points that it is asked with.
+        fixed: the zero point that it has, whatever it is told.
+        given: whether the grid was named, and no other is asked.
+        uneven: the calls in which equal inputs have different answers.
+        elsewhere: calls in which something is done that no model does that gives the others.
+        pairs: of scale and zero point that were asked.
+    """
+
+    asking: Asking
+    asked: Asked
+    handed: Grid
+    zeros: list[int]
+    fixed: int | None = None
+    given: bool = False
+    uneven: list[Seen] = field(default_factory=list)
+    elsewhere: list[Seen] = field(default_factory=list)
+    pairs: list[tuple[float, int]] = field(default_factory=list)
+
+    @property
+    def takes_amax(self) -> bool:
+        """Whether it is told the real of the greatest code, not the scale."""
+        return PROFILES[self.asking.worker.offer.profile].parameters[0] == "amax"
+
+    def seen(self, given: Given, shape: CallShape = PLAIN) -> Seen | None:
+        """Ask; what came, where it is an array of the right shape.
+
+        A ``shape`` says how the input lies in memory; one of rank 2 has rows.
+        """
+        a, offer = self.asked, self.asking.worker.offer
+        rows = given.x.reshape((-1, 8) if shape.rank == 2 else (-1,))  # noqa: PLR2004 - dimensions
+        grid = self.handed if given.asked.grid == a.grid else given.asked.grid
+        c = Configuration(a.operation, a.dtype.name, grid, rows.shape)
+        zero = np.asarray(given.zero if self.fixed is None else 0, np.int32)
+        if self.fixed is not None:
+            given = replace(given, zero=self.fixed)
+        handed = given.scale
+        if self.takes_amax:
+            handed = np.asarray(given.scale * grid.qmax, a.scale_dtype)
+            given = replace(given, scale=np.asarray(handed / grid.qmax, a.scale_dtype))
+        x = plain(rows) if shape == PLAIN else laid_out(rows, shape.layout, shape.offset)
+        arrays = (x, plain(handed), plain(zero))
+        call = Call(
+            f"{offer.profile}:{a.operation}", arrays, keywords(offer, c), shape=shape, reason="splits what remains"
+        )
+        found = next(iter(self.asking.answers([call])), None)
+        value = None if found is None else self._value(found, rows.shape)
+        if value is None:
+            if given.zero and given.zero in self.zeros:
+                self.zeros.remove(int(given.zero))
+            return None
+        if given.asked == a:
+            self.pairs.append((float(given.scale), int(given.zero)))
+        seen = Seen(given, value, shape)
+        if not _consistent(seen):
+            self.uneven.append(seen)
+        return seen
+
+    def _value(self, answer: Answer, shape: tuple[int, ...]) -> Array | None:
+        if answer.kind != "returned":
+            return None
+        value, a = answer.value, self.asked
+        if not isinstance(value, np.ndarray) or value.shape != shape:
+            self.asking.note(f"returned {_form(value)} where an array of shape {shape} is expected")
+            return None
+        if value.dtype.kind not in "iufb" and value.dtype not in DTYPES.values():
+            self.asking.note(f"returned an array of {value.dtype} where numbers are expected")
+            return None
+        value = np.ascontiguousarray(value).reshape(-1)
+        if a.operation != "quantize" and value.dtype != a.dtype:
+            with np.errstate(all="ignore"):
+                narrow = value.astype(a.dtype)
+                lossless = same_codes(narrow, value)
+            self.asking.note(f"returned {value.dtype} for {a.dtype}" + ("" if lossless else ", with more bits"))
+            return narrow if lossless else None
+        return value
+
+
+def own_grid(seen: Sequence[Seen], handed: Grid) -> Grid | None:
+    """The codes that answers keep to, where these are others than those that they were told to keep to."""
+    codes = []
+    for s in seen:
+        with np.errstate(all="ignore"):
+            near = np.abs(s.given.x.astype(np.float64) / float(s.given.scale)) < _FAR
+        if s.given.asked.operation == "dequantize" or not near.any():
+            return None
+        value = s.value[near].astype(np.float64)
+        if s.given.asked.operation == "fake_quantize":
+            value = np.rint(value / float(s.given.scale)) + s.given.zero
+        codes.append(value)
+    every = np.concatenate(codes) if codes else np.empty(0)
+    if not every.size or not np.array_equal(every, np.rint(every)):  # NaN, too
+        return None
+    low, high = every.min(), every.max()
+    limited = min((every == low).sum(), (every == high).sum()) >= _LIMITED and high - low < 1 << 16
+    found = Grid(int(low), int(high)) if limited and low < high else handed
+    return None if found == handed else found
+
+
+def own_zero(seen: Sequence[Seen]) -> int | None:
+    """The zero point that there is whatever is told; None where it is the one that is told.
+
+    It is the code of 0, where two zero points make no difference, or where only one is taken and is not the code of 0.
+    """
+    if len(seen) < 2 or seen[0].given.asked.operation == "fake_quantize":  # noqa: PLR2004 - two scales
+        return None
+    first, one, *others = seen
+    for other in others:
+        _, here, there = np.intersect1d(one.given.x, other.given.x, return_indices=True)
+        if differ(one.value[here], other.value[there]).any():
+            return None
+    dequantizes = first.given.asked.operation == "dequantize"
+    at, of = (first.value, first.given.x) if dequantizes else (first.given.x, first.value)
+    found = np.unique(of[at == 0].astype(np.float64))
+    if found.size != 1 or not found[0].is_integer() or (not others and found[0] == first.given.zero):
+        return None
+    return int(found[0])
+
+
+def differ(a: Array, b: Array) -> Array:
+    """Where two answers differ, any NaN as any NaN."""
+    one, other = a.astype(np.float64), b.astype(np.float64)
+    return np.asarray(~((one == other) | (np.isnan(one) & np.isnan(other))))
+
+
+def _consistent(seen: Seen) -> bool:
+    """Whether equal inputs have equal answers, at whatever place."""
+    x = seen.given.x.view(f"u{seen.given.x.dtype.itemsize}")
+    order = np.argsort(x, kind="stable")
+    x, value = x[order], seen.value[order].astype(np.float64)
+    same = (value[1:] == value[:-1]) | (np.isnan(value[1:]) & np.isnan(value[:-1]))
+    return bool(same[x[1:] == x[:-1]].all())
+
+
+def _form(value: Any) -> str:
+    return f"an array of shape {value.shape}" if isinstance(value, np.ndarray) else type(value).__name__

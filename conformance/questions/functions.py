@@ -1,0 +1,258 @@
+"""The questions of functions, as data: small floats, blocks, and chosen scales."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+
+from halfeven.conformance.questions.question import Asked, FunctionQuestion
+from halfeven.reference.minifloat import FLOAT_FORMATS
+
+__all__ = ["FUNCTIONS"]
+
+_EIGHT = ("float8_e4m3fn", "float8_e5m2", "float8_e4m3fnuz", "float8_e5m2fnuz")
+_SMALL = (*_EIGHT, "float8_e8m0fnu", "float6_e3m2fn", "float6_e2m3fn", "float4_e2m1fn")
+
+
+def _f32(*values: float) -> Any:
+    return np.asarray(values, np.float32)
+
+
+def _large(name: str) -> dict[str, float]:
+    """Inputs about the largest number of a format."""
+    largest = float(FLOAT_FORMATS[name].max)
+    step = largest / 16 if name != "float8_e8m0fnu" else largest / 2
+    return {
+        "largest": largest,
+        "just above": largest + step / 8,
+        "twice": min(2 * largest, 3.4e38),
+        "inf": np.inf,
+        "-inf": -np.inf,
+    }
+
+
+def _casts(name: str, make: Any) -> Mapping[str, Mapping[str, Any]]:
+    return {column: make(_f32(value)) for column, value in _large(name).items()}
+
+
+def _encoded(name: str, overflow: str, values: Mapping[str, float]) -> Mapping[str, Mapping[str, Any]]:
+    return {c: {"x": _f32(v), "format": name, "overflow": overflow} for c, v in values.items()}
+
+
+_SPECIAL = {"nan": np.nan, "-nan": np.copysign(np.nan, -1), "0": 0.0, "-0": -0.0}
+
+
+def _tiny(name: str) -> dict[str, float]:
+    least = float(FLOAT_FORMATS[name].smallest) if name != "float8_e8m0fnu" else 2.0**-127
+    return {"least": least, "3/4 of it": least * 0.75, "half of it": least / 2, "1/4 of it": least / 4}
+
+
+_SMALL_FLOATS = (
+    FunctionQuestion(
+        "small-float-overflow",
+        "What does a small float make of numbers beyond its largest: the largest, infinity, or NaN?",
+        "float8_e4m3fn has no infinity: libraries disagree whether 500 becomes 448 or NaN.",
+        (
+            *(
+                Asked("number-formats/encode", f"{name}, {o}", _encoded(name, o, _large(name)), decoded=name)
+                for name in _SMALL
+                for o in ("special", "saturate")
+            ),
+            *(
+                Asked(
+                    "torchao/quantize_affine_float8",
+                    name,
+                    _casts(name, lambda x, n=name: {"tensor": x, "scale": _f32(1), "float8_dtype": n}),
+                )
+                for name in _EIGHT[:2]
+            ),
+            *(
+                Asked(
+                    "onnx/QuantizeLinear",
+                    f"{name}, saturate {saturate}",
+                    _casts(
+                        name,
+                        lambda x, n=name, s=saturate: {
+                            "x": x,
+                            "y_scale": np.float32(1),
+                            "y_zero_point": np.zeros((), getattr(ml_dtypes, n)),
+                            "saturate": s,
+                        },
+                    ),
+                )
+                for name in _EIGHT
+                for saturate in (1, 0)
+            ),
+            Asked(
+                "aimet/float_cast",
+                "4 and 3 bits",
+                _casts("float8_e4m3fn", lambda x: {"tensor": x, "exponent_bits": 4, "mantissa_bits": 3}),
+            ),
+            Asked(
+                "aimet/float_cast",
+                "5 and 2 bits",
+                _casts("float8_e5m2", lambda x: {"tensor": x, "exponent_bits": 5, "mantissa_bits": 2}),
+            ),
+            Asked(
+                "pytorch-quantization/scaled_e4m3",
+                "amax 448",
+                _casts("float8_e4m3fn", lambda x: {"inputs": x, "amax": _f32(448)}),
+            ),
+            Asked("compressed-tensors/cast_to_fp4", "float4_e2m1fn", _casts("float4_e2m1fn", lambda x: {"x": x})),
+        ),
+    ),
+    FunctionQuestion(
+        "small-float-nan",
+        "What does a small float make of NaN, and of minus zero?",
+        "float4 and float6 have no NaN; the fnuz formats have one, and no minus zero.",
+        tuple(
+            Asked("number-formats/encode", f"{name}, {o}", _encoded(name, o, _SPECIAL), decoded=name)
+            for name in _SMALL
+            for o in ("special", "saturate")
+        ),
+    ),
+    FunctionQuestion(
+        "small-float-subnormals",
+        "Are the subnormal numbers of a small float kept, and how are its least numbers rounded?",
+        "A cast that flushes subnormals loses a good part of a 4-bit or 6-bit format.",
+        tuple(
+            Asked("number-formats/encode", f"{name}, {o}", _encoded(name, o, _tiny(name)), decoded=name)
+            for name in _SMALL
+            for o in ("special", "saturate")
+        ),
+    ),
+)
+
+_ONE = np.arange(64) == 3  # noqa: PLR2004 - anywhere but at an end
+_ROWS = {
+    "zeros": np.zeros((1, 64), np.float32),
+    "1e-30": np.full((1, 64), 1e-30, np.float32),
+    "one NaN": np.where(_ONE, np.float32(np.nan), np.float32(1)).reshape(1, 64),
+    "one infinity": np.where(_ONE, np.float32(np.inf), np.float32(1)).reshape(1, 64),
+    "no elements": np.zeros((1, 0), np.float32),
+}
+
+
+def _over(rows: Mapping[str, Any], make: Any) -> Mapping[str, Mapping[str, Any]]:
+    return {column: make(x) for column, x in rows.items()}
+
+
+def _torchao(mapping: str) -> Any:
+    def make(x: Any) -> Mapping[str, Any]:
+        return {"input": x, "mapping_type": mapping, "block_size": x.shape, "target_dtype": "int8"}
+
+    return make
+
+
+def _decomposed(x: Any) -> Mapping[str, Any]:
+    return {"input": x, "qmin": -128, "qmax": 127, "eps": 2.0**-23, "dtype": "int8"}
+
+
+def _ends(x: Any) -> tuple[Any, Any]:
+    low, high = (f(x, axis=1) if x.size else np.zeros(1, np.float32) for f in (np.min, np.max))
+    return low, high
+
+
+_QPARAMS = (
+    Asked("torchao/choose_qparams_affine", "ASYMMETRIC", _over(_ROWS, _torchao("ASYMMETRIC")), (0,)),
+    Asked("torchao/choose_qparams_affine", "SYMMETRIC", _over(_ROWS, _torchao("SYMMETRIC")), (0,)),
+    Asked("torch/quantized_decomposed.choose_qparams", "", _over(_ROWS, _decomposed), (0,)),
+    Asked("torch/quantized_decomposed.choose_qparams_symmetric", "", _over(_ROWS, _decomposed), (0,)),
+    Asked(
+        "torch/MinMaxObserver.calculate_qparams",
+        "quint8, affine",
+        _over(_ROWS, lambda x: dict(zip(("min_val", "max_val"), (e.reshape(()) for e in _ends(x)), strict=True))),
+        (0,),
+    ),
+    Asked("onnx/DynamicQuantizeLinear", "", _over(_ROWS, lambda x: {"x": x}), (1,)),
+    Asked(
+        "compressed-tensors/calculate_qparams",
+        "symmetric int8",
+        _over(_ROWS, lambda x: dict(zip(("min_vals", "max_vals"), _ends(x), strict=True))),
+        (0,),
+    ),
+    Asked(
+        "aimet/minmax_encodings",
+        "symmetric, 255 steps: the minimum",
+        _over(_ROWS, lambda x: {"batches": (x,), "num_steps": 255, "symmetric": True, "shape": (1,)}),
+        (0,),
+    ),
+    Asked("pytorch-quantization/max_calibrator", "amax", _over(_ROWS, lambda x: {"batches": (x,)})),
+)
+
+_BLOCKS = {
+    "zeros": np.zeros((1, 64), np.float32),
+    "1e-38": np.full((1, 64), 1e-38, np.float32),
+    "one NaN": _ROWS["one NaN"],
+    "one infinity": _ROWS["one infinity"],
+}
+
+
+def _levels() -> Any:
+    return np.linspace(-1, 1, 256, dtype=np.float32)
+
+
+_BLOCK_ASKED = (
+    Asked(
+        "torchao/to_mx",
+        "float8_e4m3fn, FLOOR",
+        _over(_BLOCKS, lambda x: {"data_hp": x, "elem_dtype": "float8_e4m3fn", "block_size": 32}),
+    ),
+    Asked(
+        "torchao/to_mx",
+        "float4_e2m1fn_x2, RCEIL",
+        _over(
+            _BLOCKS,
+            lambda x: {"data_hp": x, "elem_dtype": "float4_e2m1fn_x2", "block_size": 32, "scaling_mode": "RCEIL"},
+        ),
+    ),
+    Asked("torchao/nvfp4_quantize", "blocks of 16", _over(_BLOCKS, lambda x: {"data_hp": x, "block_size": 16})),
+    Asked("gguf/Q8_0.quantize", "", _over(_BLOCKS, lambda x: {"tensor": x})),
+    Asked("gguf/Q4_0.quantize", "", _over(_BLOCKS, lambda x: {"tensor": x})),
+    Asked(
+        "bitsandbytes/quantize_blockwise",
+        "256 levels",
+        _over(_BLOCKS, lambda x: {"A": x, "code": _levels(), "blocksize": 64}),
+    ),
+    Asked(
+        "bitsandbytes/quantize_4bit", "nf4", _over(_BLOCKS, lambda x: {"A": x, "blocksize": 64, "quant_type": "nf4"})
+    ),
+    Asked("compressed-tensors/generate_mx_scales", "4 bits", _over(_BLOCKS, lambda x: {"x": np.abs(x).max(axis=1)})),
+)
+
+_AMAX = {f"{v:g}": _f32(v) for v in (1, 3, 0.7, 1e-3, 5.3, 0.11)}
+
+FUNCTIONS: tuple[FunctionQuestion, ...] = (
+    *_SMALL_FLOATS,
+    FunctionQuestion(
+        "scale-of-zeros",
+        "Which scale is chosen for a tensor of zeros, of tiny numbers, with a NaN, or without elements?",
+        "Every library has a least scale of its own, or none.",
+        _QPARAMS,
+    ),
+    FunctionQuestion(
+        "block-of-zeros",
+        "What does a block of zeros give, and one with NaN or infinity?",
+        "The scale of a block of zeros would be 0: formats and libraries choose 2^-127, 1, 0 or the least scale.",
+        _BLOCK_ASKED,
+    ),
+    FunctionQuestion(
+        "scale-of-amax",
+        "Is a scale divided, or multiplied by a reciprocal?",
+        "largest / amax and its like are one operation or two; torch makes a reciprocal of number / tensor.",
+        (
+            Asked(
+                "torchao/amax_to_scale",
+                "float8_e4m3fn",
+                _over(_AMAX, lambda a: {"amax": a, "float8_dtype": "float8_e4m3fn"}),
+            ),
+            Asked("torchao/per_tensor_amax_to_scale", "", _over(_AMAX, lambda a: {"amax": a})),
+            Asked(
+                "compressed-tensors/generate_gparam",
+                "",
+                _over(_AMAX, lambda a: {"updated_min_val": -a, "updated_max_val": a}),
+            ),
+        ),
+    ),
+)

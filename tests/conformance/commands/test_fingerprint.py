@@ -1,0 +1,61 @@
+"""``halfeven fingerprint``: what it prints, in a process of its own, and its status."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from halfeven.conformance.cli import main
+
+MODULE = """
+import os
+import numpy as np
+
+def textbook(x, scale, zero_point, *, qmin, qmax):
+    return np.clip(np.rint(x / scale) + zero_point, qmin, qmax)
+
+def skewed(x, scale, zero_point, *, qmin, qmax):
+    return np.clip(np.rint(x / scale * np.float32(1.01)) + zero_point, qmin, qmax)
+
+def gone(x, scale, zero_point, *, qmin, qmax):
+    os._exit(3)
+
+def halves(codes, format, dtype="float32"):
+    from halfeven.reference import FORMULAS
+    return FORMULAS["number-formats/decode"].function(codes=codes, format=format, dtype=dtype)
+"""
+
+
+@pytest.fixture(autouse=True)
+def module(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "fingered.py").write_text(MODULE, encoding="utf-8")
+    monkeypatch.chdir(tmp_path)
+
+
+def test_a_function_is_fingerprinted(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["fingerprint", "fingered:textbook", "--array", "numpy", "--grid", "-128:127", "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert found["fields"]["division"] == "divide"
+    assert found["nearest"]["share"] == 1
+    assert found["calls"] < 200
+
+
+def test_a_formulas_function_is_fingerprinted(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["fingerprint", "fingered:halves", "--array", "numpy", "--formula", "number-formats/decode"]) == 0
+    said = capsys.readouterr().out
+    assert "last_exponent" in said
+    assert "agrees with: number-formats/decode" in said
+
+
+@pytest.mark.parametrize(("name", "status"), [("skewed", 1), ("gone", 2)])
+def test_the_status_says_whether_it_is_explained(name: str, status: int) -> None:
+    assert main(["fingerprint", f"fingered:{name}", "--array", "numpy"]) == status
+
+
+@pytest.mark.parametrize(
+    "words",
+    [["--operation", "quantise"], ["--array", "jax"], ["--grid", "8"], ["--formula", "x/y"], ["--dtype", "int8"]],
+)
+def test_what_is_not_accepted_is_said(words: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["fingerprint", "fingered:textbook", *words]) == 2
+    assert "is not accepted" in capsys.readouterr().err

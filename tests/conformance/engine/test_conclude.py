@@ -1,0 +1,253 @@
+"""One explanation for all answers: no two causes contradict each other, and none is refuted by an answer."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from halfeven.conformance import Backend
+from halfeven.conformance.concluding import conclusions, unexplained
+from halfeven.conformance.engine.call import Answer, CallShape
+from halfeven.conformance.engine.conclude import concluded
+from halfeven.conformance.engine.kept import Sample, decoded, encoded
+from halfeven.conformance.engine.plan import plan
+from halfeven.conformance.engine.run import answered
+from halfeven.conformance.report import codec
+from halfeven.conformance.report.causes import UNKNOWN, by_cause
+from halfeven.conformance.report.journal import Journal, Kept
+from halfeven.conformance.report.model import CONFORMING, Result
+from halfeven.conformance.workers.inside import Inside
+from halfeven.reference import Grid
+
+Kernel = Callable[..., Any]
+INT8 = Grid(-128, 127)
+VALUES = ("smoke", "boundaries", "odd-zero-point", "edges", "nan")
+
+
+def kernel(rounded: Callable[[Any], Any], quotient: Callable[[Any, Any], Any] = np.divide) -> Kernel:
+    def quantize(x: Any, scale: Any, zero_point: Any, *, qmin: int, qmax: int) -> Any:
+        with np.errstate(all="ignore"):
+            codes = rounded(quotient(x, scale)) + zero_point
+            return np.clip(np.nan_to_num(codes), qmin, qmax).astype(np.int8)
+
+    return quantize
+
+
+def half_away(v: Any) -> Any:
+    return np.trunc(np.where(np.isfinite(v), v + np.copysign(np.nextafter(v.dtype.type(0.5), v.dtype.type(0)), v), v))
+
+
+def tail(v: Any) -> Any:
+    """In whole vectors of eight as documented, away from zero in the elements left over."""
+    flat, body = np.ravel(v), np.size(v) // 8 * 8
+    return np.concatenate([np.rint(flat[:body]), half_away(flat[body:])]).reshape(np.shape(v))
+
+
+def times(x: Any, scale: Any) -> Any:
+    return x * (np.ones((), scale.dtype) / scale)
+
+
+RIGHT = kernel(np.rint)
+RECIPROCAL = kernel(np.rint, times)
+BY_HALF = kernel(lambda v: np.trunc(v + v.dtype.type(0.5)))
+
+
+def backend(quantize: Kernel, name: str = "mine") -> Backend:
+    return Backend(name, "onnx", {"quantize": quantize}, grids=(INT8,), dtypes=("float32",), array="numpy")
+
+
+def asked(quantize: Kernel, *checks: str) -> tuple[Inside, list[Result], list[Sample]]:
+    worker = Inside(backend(quantize))
+    found = [answered(i, worker) for i in plan(worker.offer) if not checks or i.check in checks]
+    return worker, [a.result for a in found], [a.sample for a in found if a.sample is not None]
+
+
+def told(quantize: Kernel, *checks: str) -> list[Result]:
+    worker, results, samples = asked(quantize, *checks)
+    return concluded(results, samples, {"mine": worker})[0]
+
+
+def wrong(results: list[Result]) -> Iterator[Result]:
+    return (r for r in results if r.outcome not in {*CONFORMING, "not run"})
+
+
+def test_one_cause_whatever_checks_it_fails() -> None:
+    found = told(RECIPROCAL, *VALUES)
+    assert len(list(wrong(found))) > 1
+    assert {c.code for r in found for c in r.causes} == {"HE101"}
+    [entry] = by_cause(found)
+    assert entry.key[1] == "multiplies by 1/s where the document divides by s"
+
+
+def test_each_check_has_the_causes_that_its_own_answers_need() -> None:
+    both = kernel(half_away, times)
+    found = {r.check: {c.code for c in r.causes} for r in wrong(told(both, *VALUES))}
+    assert found["boundaries"] == {"HE101", "HE111"}
+    assert all(codes <= {"HE101", "HE111"} for codes in found.values())
+
+
+def test_a_probe_that_differs_is_evidence_and_the_run_goes_on() -> None:
+    found = told(BY_HALF, *VALUES)
+    assert {r.outcome for r in found} & {"not run"} == set()
+    assert next(r for r in found if r.check == "smoke").outcome == "differs"
+    assert not any("broken adapter" in r.cause for r in found)
+
+
+@pytest.mark.parametrize("value", [0, 7, np.nan])
+def test_an_adapter_that_answers_one_constant_is_broken(value: float) -> None:
+    def constant(x: Any, scale: Any, zero_point: Any, *, qmin: int, qmax: int) -> Any:
+        return np.full(np.shape(x), value, np.float32 if value != value else np.int8)  # noqa: PLR0124 - NaN
+
+    found = told(constant, *VALUES)
+    probes, rest = ([r for r in found if (r.check == "smoke") is is_probe] for is_probe in (True, False))
+    assert {c.code for r in probes for c in r.causes} == {"HE512"}
+    assert {r.outcome for r in rest} == {"not run"}
+
+
+def test_an_adapter_that_gives_the_answer_before_is_broken() -> None:
+    kept: list[Any] = []
+
+    def stale(x: Any, scale: Any, zero_point: Any, *, qmin: int, qmax: int) -> Any:
+        kept.append(RECIPROCAL(x, scale, zero_point, qmin=qmin, qmax=qmax))
+        before = kept[-2] if len(kept) > 1 else kept[-1]
+        return before if before.shape == kept[-1].shape else kept[-1]
+
+    found = told(stale, "smoke")
+    assert {c.code for r in found for c in r.causes} == {"HE504"}
+
+
+def test_faults_and_errors_have_codes() -> None:
+    def misshapen(x: Any, scale: Any, zero_point: Any, *, qmin: int, qmax: int) -> Any:
+        return RECIPROCAL(x, scale, zero_point, qmin=qmin, qmax=qmax)[None]
+
+    def raises(x: Any, scale: Any, zero_point: Any, *, qmin: int, qmax: int) -> Any:
+        msg = "no kernel"
+        raise NotImplementedError(msg)
+
+    for broken, code in ((misshapen, "HE501"), (raises, "HE404")):
+        assert {c.code for r in told(broken, "smoke", "boundaries") for c in r.causes} == {code}
+
+
+def test_an_explanation_that_fresh_answers_refute_is_not_said() -> None:
+    worker, results, samples = asked(RECIPROCAL, *VALUES)
+    other = Inside(backend(kernel(lambda v: np.rint(v * v.dtype.type(1.01)))))
+    found, trials = concluded(results, samples, {"mine": other})
+    assert any(t.open for t in trials)
+    assert not any("HE101" in {c.code for c in r.causes} for r in found)
+    assert {c.code for r in concluded(results, samples, {"mine": worker})[0] for c in r.causes} == {"HE101"}
+
+
+def test_a_cause_that_an_answer_of_another_check_refutes_is_not_said() -> None:
+    """Below one code it multiplies by 1/s, and beyond it divides by 1.01 s."""
+
+    def two(x: Any, scale: Any) -> Any:
+        return np.where(np.abs(x / scale) < 100, times(x, scale), x / (scale * scale.dtype.type(1.01)))
+
+    found = list(wrong(told(kernel(np.rint, two), "boundaries", "edges", "odd-zero-point")))
+    assert len(found) > 1
+    sentences = {c.sentence for r in found for c in r.causes if not c.where and not c.share}
+    assert len(sentences) <= 1
+    assert "multiplies by 1/s where the document divides by s" not in sentences
+
+
+def test_the_same_is_concluded_from_the_journal(tmp_path: Path) -> None:
+    worker, results, samples = asked(RECIPROCAL, *VALUES)
+    path = tmp_path / "journal.jsonl"
+    for entry in (*(Kept(s.name, encoded(s)) for s in samples), *results):
+        codec.append(path, entry)
+    journal = codec.read_journal(path)
+    assert unexplained(journal) == {"mine"}
+    for entry in conclusions(journal, {"mine": worker}):
+        journal.add(entry)
+        codec.append(path, entry)
+    here = {r.name: r for r in concluded(results, samples, {"mine": worker})[0]}
+    assert journal.results == here
+    assert unexplained(journal) == set()
+    assert list(conclusions(journal)) == []
+    again = codec.read_journal(path)
+    assert again.results == here
+    assert any("/trial/" in name for name in again.kept), "the answers to fresh calls are evidence too"
+    forgotten = Journal({r.name: r for r in results}, kept=again.kept)
+    for entry in conclusions(forgotten):  # no backend is asked
+        forgotten.add(entry)
+    assert forgotten.results == here
+
+
+def test_samples_are_bounded_and_survive_being_written() -> None:
+    _, _, samples = asked(kernel(tail))
+    assert len(samples) > 5
+    for sample in samples:
+        text = encoded(sample)
+        assert len(text) < 40_000
+        again = decoded(sample.name, text)
+        assert encoded(again) == text
+        assert (again.open, again.differing, again.agreeing) == (sample.open, sample.differing, sample.agreeing)
+    [shapes] = [s for s in samples if s.open and "any-call-shape" in s.name]
+    [of] = shapes.subjects
+    seen = shapes.observed(of)
+    differing = sum(0 if a.where is None else len(a.where) for a in seen)
+    assert 0 < differing < sum(a.value.size for a in seen), "of both kinds there are some"
+    for a in seen:
+        if a.where is not None and len(a.where):
+            assert a.place is not None
+            assert (a.place[a.where] >= a.size // 8 * 8).all()
+
+
+def test_damaged_samples_are_refused() -> None:
+    with pytest.raises(ValueError, match="kept of mine::some are damaged"):
+        decoded("mine::some", "none")
+
+
+def test_what_a_backend_says_at_any_length_is_not_kept() -> None:
+    long = Answer("raised", error=("RuntimeError",), message="A" * 3_000_000, traceback="A" * 3_000_000)
+    worker, _, samples = asked(RECIPROCAL, "boundaries")
+    assert worker.offer.name == "mine"
+    from halfeven.conformance.engine.kept import _shortened  # noqa: PLC0415 - what is written is what counts
+
+    kept = replace(samples[0], calls=samples[0].calls[:1], answers=(_shortened(long),))
+    assert len(encoded(kept)) < 40_000
+
+
+def test_only_what_differs_and_nothing_else_is_a_region() -> None:
+    """A kernel without a layout in it is not said to depend on one."""
+    found = list(wrong(told(BY_HALF)))
+    assert found
+    assert not any(c.code.startswith("HE6") or "layout" in c.where for r in found for c in r.causes)
+
+
+def test_nothing_known_is_said_as_that() -> None:
+    odd = kernel(lambda v: np.rint(v * v.dtype.type(1.01)))
+    found = list(wrong(told(odd, "boundaries", "edges")))
+    assert found
+    assert all(UNKNOWN in r.cause for r in found)
+    assert {c.code for r in found for c in r.causes} <= {"HE998", "HE999"}
+
+
+def test_shapes_are_kept_in_full() -> None:
+    _, _, samples = asked(kernel(tail))
+    [shapes] = [s for s in samples if s.open and "any-call-shape" in s.name]
+    assert len(shapes.differing) > 10
+    assert all(isinstance(s, CallShape) for s in (*shapes.differing, *shapes.agreeing))
+
+
+def test_a_kernel_that_scrambles_what_is_not_contiguous_is_told_by_the_layout() -> None:
+    def scrambled(x: Any, scale: Any, zero_point: Any, *, qmin: int, qmax: int) -> Any:
+        q = RIGHT(x, scale, zero_point, qmin=qmin, qmax=qmax)
+        return q if x.flags.c_contiguous or x.size < 3 else np.ravel(q)[::-1].reshape(q.shape)
+
+    found = list(wrong(told(scrambled)))
+    assert {r.check for r in found} == {"call-shapes"}
+    assert {c.code for r in found for c in r.causes} == {"HE603"}
+    assert all(c.where.startswith("layout") for r in found for c in r.causes)
+
+
+def test_a_tail_is_said_as_that() -> None:
+    found = list(wrong(told(kernel(tail))))
+    assert found
+    assert {c.where for r in found for c in r.causes} == {"the last n mod 8 elements"}
+    assert "rounds ties away from zero where the document rounds ties to even" in {
+        c.sentence for r in found for c in r.causes
+    }

@@ -1,0 +1,171 @@
+"""The fingerprint of an operation: what it decides, what it does not, and implementations that are odd."""
+
+import numpy as np
+import pytest
+from fingerprint_kernels import (
+    F32,
+    KERNELS,
+    Kernel,
+    by_size_of_quotient,
+    by_stride,
+    half_away,
+    narrow,
+    small_calls,
+    textbook,
+)
+
+from halfeven.conformance import Unsupported, fingerprint
+from halfeven.conformance.fingerprints.asking import LARGEST
+from halfeven.conformance.fingerprints.result import INDISTINGUISHABLE, UNDECIDED
+
+
+@pytest.mark.parametrize("kernel", KERNELS, ids=lambda k: k.function.__name__)
+def test_a_kernel_is_what_it_is(kernel: Kernel) -> None:
+    found = fingerprint(kernel.function, kernel.operation, kernel.array, seconds=600.0)
+    assert {name: found.fields[name] for name in kernel.fields} == kernel.fields
+    assert {name: found.alternatives[name] for name in kernel.one_function} == kernel.one_function
+    assert found.explained
+    assert found.calls < 200
+    assert set(found.proofs) == {n for n, v in found.fields.items() if v == INDISTINGUISHABLE}
+    assert UNDECIDED not in found.fields.values()
+    assert set(kernel.fields) - set(found.witnesses) - set(kernel.one_function) <= {"compute", "overflow"}
+
+
+def test_profiles_are_those_that_agree_on_everything() -> None:
+    assert {"torchao", "onnx"} & set(fingerprint(textbook, array="numpy").profiles)
+    assert fingerprint(half_away, array="numpy").profiles == ()
+
+
+def test_calls_are_short_and_few() -> None:
+    sizes = []
+
+    def counting(x, scale, zero_point, *, qmin, qmax):
+        sizes.append(x.size)
+        return textbook(x, scale, zero_point, qmin=qmin, qmax=qmax)
+
+    found = fingerprint(counting, array="numpy")
+    assert found.calls == len(sizes) < 200
+    assert max(sizes) <= LARGEST
+
+
+def test_a_tail_that_rounds_otherwise_is_named() -> None:
+    def tailed(x, scale, zero_point, *, qmin, qmax):
+        v, body = x / scale, x.size // 8 * 8
+        tail = np.trunc(v[body:] + np.copysign(F32(0.5), v[body:]))
+        return np.clip(np.concatenate([np.rint(v[:body]), tail]) + zero_point, qmin, qmax)
+
+    found = fingerprint(tailed, array="numpy")
+    assert (
+        found.fields["rounding"] == "depends on the region (the last n mod 8 elements): there half-away, else half-even"
+    )
+    assert not found.explained
+
+
+@pytest.mark.parametrize(
+    ("function", "where"),
+    [(small_calls, "tensors of more than k elements, k"), (by_stride, "layout padded rows, reversed")],
+)
+def test_what_depends_on_the_call_is_said_so(function, where: str) -> None:
+    found = fingerprint(function, array="numpy", seconds=600.0)
+    assert found.fields["division"].startswith(f"depends on the region ({where}")
+    assert found.fields["rounding"] == "half-even"
+    assert found.calls < 200
+
+
+def test_a_region_that_has_no_name_decides_nothing_falsely() -> None:
+    found = fingerprint(by_size_of_quotient, array="numpy", seconds=600.0)
+    assert found.fields["rounding"] == UNDECIDED
+    assert not found.explained
+
+
+def test_codes_that_leave_out_the_lowest_are_those() -> None:
+    found = fingerprint(narrow, array="numpy", seconds=600.0)
+    assert "[-127,127]" in found.about
+    assert found.explained
+    assert found.fields["overflow"] == "saturate"
+
+
+def test_nan_that_no_model_gives_leaves_the_rest_decided() -> None:
+    def cast(x, scale, zero_point, *, qmin, qmax):
+        with np.errstate(all="ignore"):
+            return textbook(x, scale, zero_point, qmin=qmin, qmax=qmax).astype(np.int32)
+
+    found = fingerprint(cast, array="numpy")
+    assert found.fields["nan"].startswith("gives -2147483648")
+    assert found.fields["division"] == "divide"
+    assert "onnx" in found.profiles
+
+
+def test_another_grid_is_found() -> None:
+    def unsigned(x, scale, zero_point):
+        return np.clip(np.rint(x / scale) + zero_point, 0, 255)
+
+    found = fingerprint(unsigned, array="numpy")
+    assert "uint8" in found.about
+    assert found.explained
+
+
+def test_what_takes_no_zero_point_says_so() -> None:
+    found = fingerprint(lambda x, scale: np.clip(np.rint(x / scale), -128, 127), array="numpy")
+    assert found.fields["rounding"] == "half-even"
+    assert any("takes no zero point" in said for said in found.refused)
+
+
+def raising(x, scale, zero_point, *, qmin, qmax):
+    raise RuntimeError("no such thing")
+
+
+def refusing(x, scale, zero_point, *, qmin, qmax):
+    raise Unsupported("nothing here")
+
+
+def short(x, scale, zero_point, *, qmin, qmax):
+    return textbook(x, scale, zero_point, qmin=qmin, qmax=qmax)[:-1]
+
+
+def nothing(x, scale, zero_point, *, qmin, qmax):
+    return None
+
+
+@pytest.mark.parametrize("function", [raising, refusing, short, nothing])
+def test_nothing_is_known_of_what_does_not_answer(function) -> None:
+    found = fingerprint(function, array="numpy")
+    assert set(found.fields.values()) == {UNDECIDED}
+    assert found.nearest is None
+    assert found.refused
+
+
+def test_what_no_model_gives_is_not_named() -> None:
+    found = fingerprint(lambda x, s, z, *, qmin, qmax: textbook(x * F32(1.01), s, z, qmin=qmin, qmax=qmax), "quantize")
+    assert found.nearest is None or found.nearest.share < 1
+    skewed = fingerprint(
+        lambda x, s, z, *, qmin, qmax: np.clip(np.rint(x / s * F32(1.01)) + z, qmin, qmax), array="numpy"
+    )
+    assert not skewed.explained
+    assert skewed.profiles == ()
+    assert skewed.fields["rounding"] == UNDECIDED
+
+
+def test_state_is_noticed() -> None:
+    calls = []
+
+    def learning(x, scale, zero_point, *, qmin, qmax):
+        calls.append(1)
+        return textbook(x, scale, zero_point, qmin=qmin, qmax=qmax) - (len(calls) > 5)
+
+    assert any("calls before" in said for said in fingerprint(learning, array="numpy").refused)
+
+
+def test_time_is_limited_and_nothing_found_is_lost() -> None:
+    found = fingerprint(textbook, array="numpy", seconds=0.0)
+    assert found.calls <= 1
+    assert any("time is up" in said for said in found.refused)
+
+
+def test_a_function_of_amax_is_recognised() -> None:
+    def by_amax(x, amax, *, qmin, qmax):
+        return np.clip(np.rint(x / (amax / F32(127))), qmin, qmax)
+
+    found = fingerprint(by_amax, array="numpy")
+    assert found.explained
+    assert found.fields["rounding"] == "half-even"

@@ -1,0 +1,68 @@
+"""The proof by run ends, held against all inputs of a 16-bit dtype, where both can be had."""
+
+from dataclasses import replace
+
+import ml_dtypes
+import numpy as np
+import pytest
+
+from halfeven.conformance.bits import ordered
+from halfeven.conformance.fingerprints.models import Asked, Given
+from halfeven.conformance.fingerprints.runs import every, monotone, predicted, run_ends
+from halfeven.reference import Grid
+from halfeven.reference.model import EvaluationModel
+
+INT8 = Grid(-128, 127)
+PLAIN = EvaluationModel()
+NEAR = [
+    m
+    for m in PLAIN.neighbours()
+    if m.subtract == PLAIN.subtract and m.product == PLAIN.product and m.form == PLAIN.form
+]
+MONOTONE = [m for m in (PLAIN, replace(PLAIN, division="reciprocal"), *NEAR) if monotone(m, INT8)]
+
+
+def given(dtype: str, scale: float = 0.1, zero: int = 3) -> Given:
+    real = np.dtype(getattr(ml_dtypes, dtype, dtype))
+    return Given(Asked("quantize", real, INT8, np.dtype(np.float32)), np.empty(0, real), np.float32(scale), zero)
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
+def test_models_that_agree_at_the_ends_of_runs_agree_everywhere(dtype: str) -> None:
+    of = given(dtype)
+    everything = every(of.asked.dtype)
+    codes = [predicted(m, everything, of) for m in MONOTONE]
+    apart = 0
+    for model, own in zip(MONOTONE, codes, strict=True):
+        ends = run_ends(model, of)
+        at_ends = predicted(model, ends, of)
+        for other, theirs in zip(MONOTONE, codes, strict=True):
+            agree = np.array_equal(at_ends, predicted(other, ends, of), equal_nan=True)
+            finite = np.isfinite(everything.astype(np.float64))
+            assert agree == np.array_equal(own[finite], theirs[finite], equal_nan=True)
+            apart += not agree
+    assert apart  # not all of them are one
+
+
+@pytest.mark.parametrize("model", MONOTONE, ids=lambda m: str(list(PLAIN.changes(m).items())))
+def test_what_is_called_monotone_is(model: EvaluationModel) -> None:
+    of = given("bfloat16")
+    x = every(of.asked.dtype)
+    x = x[np.isfinite(x.astype(np.float64))]
+    inside = np.abs(x.astype(np.float64)) < 2.0**30 * 0.1
+    steps = np.diff(predicted(model, x, of)[inside][np.argsort(ordered(x[inside]), kind="stable")])
+    assert (steps >= 0).all()
+
+
+@pytest.mark.parametrize("change", [{"overflow": "wrap"}, {"integer": "int8"}, {"integer": "int8-sum"}])
+def test_what_wraps_is_not_called_monotone(change: dict[str, str]) -> None:
+    assert not monotone(replace(PLAIN, **change), INT8)
+
+
+def test_ends_of_runs_are_neighbours() -> None:
+    of = given("float32")
+    ends = ordered(run_ends(PLAIN, of))
+    codes = predicted(PLAIN, run_ends(PLAIN, of), of)
+    changes = np.flatnonzero(np.diff(codes))
+    assert len(changes) == INT8.num_steps
+    assert (np.diff(ends)[changes] == 1).all()
