@@ -1,6 +1,5 @@
 """One explanation for all answers of an operation: the model that gives them, models by regions, or the nearest."""
 
-import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -27,6 +26,7 @@ __all__ = ["Explanation", "Part", "explain"]
 _ROUNDS = 12  # of adding to the sample what a model fails
 _BITS = 20.0  # what it takes to believe in a region: that chance puts all that differs into it, one in so many
 _LIKELIEST = 12
+_REGIONS = 60  # that are looked into, of those that are possible; the kernels of the tests need eleven at most
 _HALF = 0.5  # of a region's elements, which fail at least where nothing known gives them
 
 
@@ -87,16 +87,16 @@ class Explanation:
         return "; ".join(f"{where}{words}" for where, words in said if words)
 
 
-def explain(profile: Profile, answers: Sequence[Observed], *, seconds: float = 10.0) -> Explanation | None:
+def explain(profile: Profile, answers: Sequence[Observed]) -> Explanation | None:
     """What gives all answers of a backend for one operation, whatever the calls were.
 
     A part of a share of 1.0 gives every answer of its region: each was checked. Profiles that are known by name come
-    first, those of the same system before all; then the fewest changes of the one claimed.
+    first, those of the same system before all; then the fewest changes of the one claimed. No clock limits the search,
+    so that what is said does not depend on the machine: it ends with the models of a sample and with 60 regions.
 
     Args:
         profile: what is claimed; its model comes first where several give the answers, and the words are against it.
         answers: of one operation and dtype.
-        seconds: of a core, to look for regions; a model for all answers is looked for however long it takes.
 
     Returns:
         None where there is nothing to explain: no answer holds numbers of the dtype that it should.
@@ -104,7 +104,7 @@ def explain(profile: Profile, answers: Sequence[Observed], *, seconds: float = 1
     groups = elements_of(profile, answers)
     if not groups:
         return None
-    search = _Search(profile, groups, facts_of(groups, answers), time.process_time() + seconds)
+    search = _Search(profile, groups, facts_of(groups, answers))
     everywhere = np.ones(search.size, bool)
     claimed = search.given(profile.model)
     if claimed.all():
@@ -119,8 +119,8 @@ def explain(profile: Profile, answers: Sequence[Observed], *, seconds: float = 1
 class _Search:
     """All elements, a sample of them that tells much, and what is known of models."""
 
-    def __init__(self, profile: Profile, groups: list[Elements], facts: Facts, until: float) -> None:
-        self.profile, self.groups, self.facts, self.until = profile, groups, facts, until
+    def __init__(self, profile: Profile, groups: list[Elements], facts: Facts) -> None:
+        self.profile, self.groups, self.facts = profile, groups, facts
         self.size = sum(map(len, groups))
         self.x = np.concatenate([g.x.astype(np.float64) for g in groups])
         self._given: dict[EvaluationModel, Array] = {}
@@ -170,8 +170,6 @@ class _Search:
             model = found.nearest(base)[1]
             if self._gives(model, mask):
                 return model
-            if not mask.all() and time.process_time() > self.until:
-                return None
             sample = sample.more(np.flatnonzero(mask & ~self.given(model)))
             fit = Fit(base, sample.elements(), fit.left(known))
         return None
@@ -232,7 +230,7 @@ def _by_reading(search: _Search) -> Explanation | None:
         known = [(m, np.concatenate([g.given_by(m) for g in groups])) for m in tried]
         if not any(given.sum() > search.given(m).sum() for m, given in known):
             continue
-        as_read = _Search(search.profile, groups, search.facts, search.until)
+        as_read = _Search(search.profile, groups, search.facts)
         part = as_read.whole(np.ones(search.size, bool))
         if part is not None:
             words = "; ".join(filter(None, (other()["reading"][reading][1], part.words)))
@@ -262,13 +260,14 @@ def _by_region(search: _Search) -> Explanation | None:
     search.look(sample.spread(failing, 300), sample.spread(~failing, 100), sample.tails())
     # Most are right outside of a region that holds all that fails.
     every = sorted(wheres(search.facts, failing), key=lambda w: bool((failing & ~w.mask).any()))
-    possible = search.fit().possible()
+    possible, looked = search.fit().possible(), 0
     for place in every:
-        if time.process_time() > search.until:
-            break
         sampled = place.mask[search.sample.where]
         if not (possible(sampled) and possible(~sampled)):
             continue
+        if looked == _REGIONS:
+            break
+        looked += 1
         inside, outside = search.whole(place.mask), search.whole(~place.mask)
         if inside is None or outside is None or inside.model is None or outside.model is None:
             continue

@@ -25,7 +25,6 @@ from halfeven.reference.systems import PROFILES
 
 __all__ = ["OperationWhy"]
 
-_SECONDS = 10.0  # for regions
 _READING = "an argument read otherwise"
 
 
@@ -49,7 +48,7 @@ class OperationWhy:
     def explanation(self) -> Explanation | None:
         """The search, once; where nothing gives all answers, on each grid by itself."""
         answers = [a for s in self.samples for a in s.observed(self.subject)]
-        whole = explain(self.profile, answers, seconds=_SECONDS)
+        whole = explain(self.profile, answers)
         return whole if whole is None or _is_whole(whole) else _by_grid(self.profile, answers) or whole
 
     @property
@@ -215,7 +214,7 @@ def _by_grid(profile: Profile, answers: Sequence[Observed]) -> Explanation | Non
         return None
     by_model: dict[tuple[Any, ...], tuple[Part, list[Grid]]] = {}
     for grid, some in by.items():
-        found = explain(profile, some, seconds=_SECONDS / len(by))
+        found = explain(profile, some)
         if found is None or not _is_whole(found):
             return None
         for p in found.parts:

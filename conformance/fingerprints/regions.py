@@ -20,7 +20,6 @@ from halfeven.reference.systems import PROFILES
 __all__ = ["Regional", "explained", "regional"]
 
 _TEXTBOOK = PROFILES["onnx"]
-_SECONDS = 20.0
 _UNKNOWN = "what no known model does"
 
 
@@ -45,7 +44,7 @@ class Regional:
 
 def explained(seen: Sequence[Seen]) -> Explanation | None:
     """One explanation for all answers."""
-    return explain(_TEXTBOOK, [_observed(s) for s in seen], seconds=_SECONDS)
+    return explain(_TEXTBOOK, [_observed(s) for s in seen])
 
 
 def regional(found: Explanation | None, seen: Sequence[Seen]) -> Regional | None:

@@ -62,7 +62,7 @@ def test_a_kernel_is_named(kernel: Kernel, claim: str) -> None:
 @pytest.mark.parametrize("kernel", REGIONAL, ids=lambda k: k.name)
 def test_a_kernel_is_named_by_regions(kernel: Kernel) -> None:
     asked = [answered(kernel, c) for c in calls(kernel)]
-    found = explain(PROFILES["onnx"], asked, seconds=60.0)
+    found = explain(PROFILES["onnx"], asked)
     assert found is not None
     assert (found.share, found.nearest, len(found.parts)) == (1.0, None, 2)
     rest, inside = found.parts
@@ -80,7 +80,7 @@ def test_an_argument_read_otherwise_is_named(reading: str) -> None:
 
 
 def test_a_multiplier_in_fixed_point_is_not_taken_for_another_kernel() -> None:
-    found = explain(PROFILES["onnx"], [answered(UNKNOWN, c) for c in calls(UNKNOWN)], seconds=2.0)
+    found = explain(PROFILES["onnx"], [answered(UNKNOWN, c) for c in calls(UNKNOWN)])
     assert found is not None
     assert (found.parts, found.nearest is not None) == ((), True)
 
@@ -88,7 +88,7 @@ def test_a_multiplier_in_fixed_point_is_not_taken_for_another_kernel() -> None:
 def test_a_tail_is_found_in_samples() -> None:
     """Evidence that was kept knows its places."""
     kernel = Kernel("", tail(QUANTIZERS[0].function, tt_metal, 8))
-    found = explain(PROFILES["onnx"], [sampled(answered(kernel, c)) for c in calls(kernel)], seconds=60.0)
+    found = explain(PROFILES["onnx"], [sampled(answered(kernel, c)) for c in calls(kernel)])
     assert found is not None
     assert [p.place for p in found.parts] == ["", "the last n mod 8 elements"]
 
@@ -111,7 +111,7 @@ def test_what_nothing_gives_has_a_nearest_model_and_no_cause() -> None:
         where = rng.random(x.size) < 0.001
         return np.where(where, np.where(codes > 0, codes - 1, codes + 1), codes)
 
-    found = explain(PROFILES["torch.quantize@2.13"], answers_of(noisy), seconds=5.0)
+    found = explain(PROFILES["torch.quantize@2.13"], answers_of(noisy))
     assert found is not None
     assert (found.parts, found.share) == ((), 0.0)
     assert found.nearest is not None
