@@ -14,10 +14,15 @@ from halfeven.reference import exact
 from halfeven.reference.blocks import Array
 from halfeven.reference.profile import Profile
 
-__all__ = ["OPEN", "Clarity", "clarity", "clearest"]
+__all__ = ["OPEN", "Clarity", "clarity", "clearest", "real_value"]
 
 _LOOKED_AT = 32
 _HALF = Fraction(1, 2)
+_REAL = {
+    "quantize": "the code that the exact x / scale has",
+    "dequantize": "the exact difference times the scale",
+    "fake_quantize": "the real of the code that the exact x / scale has",
+}
 
 
 @dataclass(frozen=True)
@@ -74,30 +79,41 @@ def _simplest(elements: Case, where: Array) -> list[int]:
 
 def clarity(profile: Profile, case: Case, point: tuple[Any, Any, Any], expected: Any, actual: Any) -> Clarity:
     """What the equation gives for the input, the parameter and the zero point of one element, without any rounding."""
-    x, parameter, zero = map(float, point)
-    operation, grid = case.configuration.operation, case.configuration.grid
-    ends = [float(expected), float(actual)]
-    if not np.isfinite([x, parameter, zero]).all() or not parameter:
+    operation = case.configuration.operation
+    real = real_value(profile, case, point)
+    if real is None:
         return OPEN
-    s = Fraction(parameter) / grid.qmax if profile.parameters[0] == "amax" else Fraction(parameter)
-    z = {"none": Fraction(0), "q+o": -Fraction(zero)}.get(profile.model.sign, Fraction(zero))
-    v = Fraction(x) / s
-    said = None if operation == "dequantize" else v
+    ends = [float(expected), float(actual)]
+    said = None if operation == "dequantize" else Fraction(float(point[0])) / _step(profile, case, point[1])
     if np.isnan(ends).any():
         return Clarity(1, said)
-    if operation == "dequantize":
-        real, what = (Fraction(x) - z) * s, "the exact difference times the scale"
-    else:
-        rule = profile.model.rounding
-        code = _rounded(v, rule) + z if profile.model.zero_point == "after-rounding" else _rounded(v + z, rule)
-        code = max(Fraction(grid.qmin), min(Fraction(grid.qmax), Fraction(code)))
-        real, what = code, "the code that the exact x / scale has"
-        if operation == "fake_quantize":
-            real, what = (code - z) * s, "the real of the code that the exact x / scale has"
     e, a = (_gap(end, real, np.asarray(expected).dtype) for end in ends)
     if e == a:
         return Clarity(1, said)
-    return Clarity(0, said) if e < a else Clarity(2, said, nearer=f"actual is nearer to {what}")
+    return Clarity(0, said) if e < a else Clarity(2, said, nearer=f"actual is nearer to {_REAL[operation]}")
+
+
+def real_value(profile: Profile, case: Case, point: tuple[Any, Any, Any]) -> Fraction | None:
+    """The documented equation of one element over the real numbers; None where it has no finite one."""
+    x, parameter, zero = map(float, point)
+    if not np.isfinite([x, parameter, zero]).all() or not parameter:
+        return None
+    operation, grid, model = case.configuration.operation, case.configuration.grid, profile.model
+    s = _step(profile, case, parameter)
+    z = {"none": Fraction(0), "q+o": -Fraction(zero)}.get(model.sign, Fraction(zero))
+    if operation == "dequantize":
+        return (Fraction(x) - z) * s
+    v = Fraction(x) / s
+    turned = (
+        _rounded(v, model.rounding) + z if model.zero_point == "after-rounding" else _rounded(v + z, model.rounding)
+    )
+    code = max(Fraction(grid.qmin), min(Fraction(grid.qmax), Fraction(turned)))
+    return code if operation == "quantize" else (code - z) * s
+
+
+def _step(profile: Profile, case: Case, parameter: Any) -> Fraction:
+    """The scale that a parameter stands for."""
+    return Fraction(float(parameter)) / (case.configuration.grid.qmax if profile.parameters[0] == "amax" else 1)
 
 
 def _gap(value: float, real: Fraction, dtype: "np.dtype[Any]") -> Fraction | float:

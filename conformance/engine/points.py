@@ -20,7 +20,7 @@ from halfeven.reference.catalogue import Formula
 __all__ = ["nearest_point", "recording"]
 
 _CHANGES = 3  # choices that a cause may name
-_SECONDS = 10.0
+_SECONDS = 30.0  # of a core, for formulas that are slow; others come to an end before
 
 
 def nearest_point(formula: Formula, asked: Sequence[tuple[Arguments, Answer]]) -> Behaviour | None:

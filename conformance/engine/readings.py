@@ -2,12 +2,11 @@
 
 from collections.abc import Callable
 from dataclasses import replace
-from fractions import Fraction
 from typing import Any
 
 import numpy as np
 
-from halfeven.conformance.configuration import Array, Case
+from halfeven.conformance.engine.clear import clarity
 from halfeven.conformance.engine.compare import compare_codes, compare_reals
 from halfeven.conformance.engine.evidence import Evidence, Finding, Judged
 from halfeven.conformance.engine.fitting.elements import flat
@@ -18,7 +17,9 @@ from halfeven.reference.behaviour import Behaviour
 from halfeven.reference.model import EvaluationModel
 from halfeven.reference.profile import Profile
 
-__all__ = ["nearer", "read_otherwise", "real_value"]
+__all__ = ["nearer", "read_otherwise"]
+
+_NEARER = {0: "what was expected", 2: "the answer that came"}  # by the rank of what exact numbers say
 
 
 def read_otherwise(e: Evidence) -> str:
@@ -65,32 +66,6 @@ def nearer(profile: Profile, finding: Finding) -> str:
         return ""
     i = int(comparison.where[0])
     elements = flat(case)
-    one = Case(elements.configuration, *(a[i : i + 1] for a in (elements.x, elements.scale, elements.zero)))
-    real = real_value(profile, one)
-    if real is None:
-        return ""
-    off = [_off(np.asarray(a.value).ravel()[i], real) for a in (finding.compared.expected, finding.compared.actual)]
-    if off[0] == off[1]:
-        return ""
-    return f"nearer to the real equation is {'what was expected' if off[0] < off[1] else 'the answer that came'}"
-
-
-def real_value(profile: Profile, case: Case) -> Fraction | None:
-    """The documented equation of one element over the real numbers; None where it has no finite one."""
-    c, model = case.configuration, profile.model
-    x, s, z = (float(np.asarray(a, np.float64).ravel()[0]) for a in (case.x, case.scale, case.zero))
-    if not np.isfinite([x, s, z]).all() or not s or model.rounding != "half-even":
-        return None
-    step = Fraction(s) / c.grid.qmax if profile.parameters[0] == "amax" else Fraction(s)
-    shift = {"q-z": Fraction(z), "q+o": -Fraction(z), "none": Fraction(0)}[model.sign]
-    code = Fraction(x)
-    if c.operation != "dequantize":
-        quotient = Fraction(x) / step
-        turned = round(quotient + shift) if model.zero_point != "after-rounding" else round(quotient) + shift
-        code = min(max(Fraction(turned), Fraction(c.grid.qmin)), Fraction(c.grid.qmax))
-    return code if c.operation == "quantize" else (code - shift) * step
-
-
-def _off(value: Array, real: Fraction) -> Fraction | float:
-    number = float(value)
-    return abs(Fraction(number) - real) if np.isfinite(number) else np.inf
+    ends = (np.asarray(a.value).ravel()[i] for a in (finding.compared.expected, finding.compared.actual))
+    rank = clarity(profile, case, (elements.x[i], elements.scale[i], elements.zero[i]), *ends).rank
+    return f"nearer to the real equation is {_NEARER[rank]}" if rank in _NEARER else ""

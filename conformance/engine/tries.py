@@ -20,9 +20,9 @@ from halfeven.reference.blocks import Array
 
 __all__ = ["Trial", "Tries", "alike", "case_of", "operation_of", "pair", "pointed", "trial_of"]
 
-_CALLS, _SECONDS = 200, 3.0
+_CALLS, _SECONDS = 200, 15.0
 _REFUSED = 20  # calls that a refusal counts for: who is asked may have no other answers than those it gave
-_ALWAYS = 12  # calls, however long they take
+_ALWAYS = 40  # calls, however long they take: what is said shall not depend on the machine
 
 
 @dataclass(frozen=True, eq=False)

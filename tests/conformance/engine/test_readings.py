@@ -10,11 +10,12 @@ import pytest
 from halfeven.conformance.backends.protocol import Backend
 from halfeven.conformance.configuration import Case, Configuration
 from halfeven.conformance.engine.call import Answer
+from halfeven.conformance.engine.clear import real_value
 from halfeven.conformance.engine.compare import compare_reals
 from halfeven.conformance.engine.evidence import Finding, Judged
 from halfeven.conformance.engine.judge import Difference
 from halfeven.conformance.engine.plan import plan
-from halfeven.conformance.engine.readings import nearer, real_value
+from halfeven.conformance.engine.readings import nearer
 from halfeven.conformance.engine.run import run
 from halfeven.conformance.report.model import Result
 from halfeven.conformance.requirement import CALL_SHAPES
@@ -96,11 +97,15 @@ def case(operation: Any, x: Any, scale: float, zero: int, dtype: str = "float16"
 
 
 def test_the_real_equation_of_one_element() -> None:
+    def real(operation: str, x: Any, scale: float, zero: int) -> Fraction | None:
+        given = case(operation, x, scale, zero)
+        return real_value(ONNX, given, (given.x[0], given.scale[0], given.zero[0]))
+
     tenth = Fraction(float(F16.type(0.1)))
-    assert real_value(ONNX, case("dequantize", 32767, 0.1, -32768)) == 65535 * tenth
-    assert real_value(ONNX, case("quantize", F16.type(0.25), 0.5, 3)) == 3  # a tie, to even
-    assert real_value(ONNX, case("fake_quantize", F16.type(6552), 0.1, -32768)) == 65535 * tenth
-    assert real_value(ONNX, case("dequantize", 1, 0.0, 0)) is None
+    assert real("dequantize", 32767, 0.1, -32768) == 65535 * tenth
+    assert real("quantize", F16.type(0.25), 0.5, 3) == 3  # a tie, to even
+    assert real("fake_quantize", F16.type(6552), 0.1, -32768) == 65535 * tenth
+    assert real("dequantize", 1, 0.0, 0) is None
 
 
 def test_the_nearer_of_two_answers_is_said() -> None:
