@@ -5,13 +5,13 @@ from dataclasses import dataclass
 
 from halfeven.reference.model import EvaluationModel
 
-__all__ = ["Box", "Found", "cost", "least", "like", "merged", "model_of"]
+__all__ = ["Box", "Found", "common", "cost", "least", "like", "model_of"]
 
 #: Choices and the values that each may have, one as well as another.
 Box = Mapping[str, tuple[str, ...]]
 
 
-def merged(*boxes: Box) -> Box | None:
+def common(*boxes: Box) -> Box | None:
     """What all allow; None where a choice is left without a value."""
     found: dict[str, tuple[str, ...]] = {}
     for box in boxes:
@@ -48,7 +48,7 @@ class Found:
 
     def nearest(self, base: EvaluationModel) -> tuple[int, EvaluationModel]:
         """The fewest choices other than those of ``base``, and the model."""
-        box = merged(*(min(boxes, key=lambda b: cost(base, b)) for boxes in self.stages))
+        box = common(*(min(boxes, key=lambda b: cost(base, b)) for boxes in self.stages))
         assert box is not None, "stages read choices of their own"
         return cost(base, box), model_of(base, box)
 

@@ -6,7 +6,7 @@ from itertools import product
 
 import numpy as np
 
-from halfeven.conformance.engine.fitting.boxes import Box, Found, least, merged, model_of
+from halfeven.conformance.engine.fitting.boxes import Box, Found, common, least, model_of
 from halfeven.conformance.engine.fitting.coder import Coder, Row
 from halfeven.conformance.engine.fitting.elements import Elements, same_codes, same_reals
 from halfeven.conformance.engine.fitting.options import decode_options
@@ -88,7 +88,7 @@ class Fit:
         behind = () if decoder is None else decoder.boxes[:1]
         for row in sorted(self._coded, key=lambda r: -int(r.hits[mask].sum()))[:count]:
             best = max(self._coder.ends(row), key=lambda e: int((same_codes(e[1], codes) | row.nan)[mask].sum()))
-            found.append(model_of(self._base, merged(row.made.boxes[0], row.boxes[0], best[0][0], *behind) or {}))
+            found.append(model_of(self._base, common(row.made.boxes[0], row.boxes[0], best[0][0], *behind) or {}))
         return found
 
     def possible(self) -> Callable[[Array], bool]:
@@ -128,7 +128,7 @@ class Fit:
                 if cost >= lowest:
                     break
                 first, *others = coder.stages
-                both = tuple(b for one, other in product(first, decoder.boxes) if (b := merged(one, other)) is not None)
+                both = tuple(b for one, other in product(first, decoder.boxes) if (b := common(one, other)) is not None)
                 if not both:
                     continue
                 whole = Found((both, *others))

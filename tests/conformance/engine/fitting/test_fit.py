@@ -8,7 +8,7 @@ from wild_kernels import BYTE, F16, F32, INT8, Kernel, answered, calls
 from wild_kernels.quantizers import QUANTIZERS, textbook
 
 from halfeven.conformance.configuration import Case, Configuration
-from halfeven.conformance.engine.fitting.boxes import cost, merged, model_of
+from halfeven.conformance.engine.fitting.boxes import common, cost, model_of
 from halfeven.conformance.engine.fitting.elements import Elements, Observed, elements_of
 from halfeven.conformance.engine.fitting.factor import factors
 from halfeven.conformance.engine.fitting.fit import Fit
@@ -68,8 +68,8 @@ def test_what_no_model_gives_is_not_found() -> None:
 
 def test_boxes_meet_where_all_allow() -> None:
     one, other = {"division": ("divide", "reciprocal")}, {"division": ("reciprocal",), "nan": ("zero",)}
-    assert merged(one, other) == {"division": ("reciprocal",), "nan": ("zero",)}
-    assert merged(one, {"division": ("range",)}) is None
+    assert common(one, other) == {"division": ("reciprocal",), "nan": ("zero",)}
+    assert common(one, {"division": ("range",)}) is None
     assert cost(EvaluationModel(), other) == 2
     assert model_of(EvaluationModel(), other) == EvaluationModel(division="reciprocal", nan="zero")
 
