@@ -34,13 +34,14 @@ class TimedOut(BaseException):
 
 
 def told(found: Answer) -> Any:
-    """An answer as something to compare: bits and dtypes, any NaN the same, an error by its types.
+    """An answer as something to compare: bits and dtypes, any NaN the same, what is open of its sums, an error's types.
 
     Nothing of the suite's own comparison has a part in it, for that is mutated too.
     """
     if found.kind != "returned":
         return found.error or (found.kind, found.message)
-    return tuple((name, _leaf(value)) for name, value in leaves(found.value))
+    between = tuple((name, repr(found.open[name])) for name in sorted(found.open))
+    return tuple((name, _leaf(value)) for name, value in leaves(found.value)), between
 
 
 def _leaf(value: Any) -> Any:
