@@ -131,7 +131,8 @@ class Remote(ABC):
         except TimeoutError:
             if time.monotonic() >= end:
                 self._given_up = f"the budget of {self._budget:g} s is spent"
-                raise TimeoutError(f"timed out: {self._given_up}") from None
+                msg = f"timed out: {self._given_up}"
+                raise TimeoutError(msg) from None
             msg = f"timed out after {limit:g} s"
             raise TimeoutError(msg) from None
 

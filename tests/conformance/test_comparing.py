@@ -4,6 +4,7 @@ import json
 import os
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -12,7 +13,10 @@ from torch import Tensor
 
 from halfeven.conformance import Backend, compare
 from halfeven.conformance.cli import main
+from halfeven.conformance.engine import pair
+from halfeven.conformance.engine.call import Answer, Call
 from halfeven.conformance.report.pair import Comparison
+from halfeven.conformance.workers.inside import Inside
 from halfeven.reference import Grid
 
 _GRID = (Grid(-128, 127),)
@@ -93,6 +97,28 @@ def test_a_difference_in_some_call_shapes_has_its_region() -> None:
 def test_one_that_raises_differs() -> None:
     [part] = _compared(_raising).differences
     assert "other raises RuntimeError where right gives a result" in part.cause
+
+
+class _Spent(Inside):
+    """Answers one batch; then its time is over."""
+
+    asked = 0
+
+    def answers(self, calls: Sequence[Call]) -> list[Answer]:
+        self.asked += 1
+        if self.asked == 1:
+            return super().answers(calls)
+        spent = "the budget of 1 s is spent"
+        said = [f"timed out: {spent}", *[f"not asked: {spent}"] * (len(calls) - 1)]
+        return [Answer("ended", message=words) for words in said]
+
+
+def test_a_spent_budget_is_no_difference() -> None:
+    found = pair.compare(Inside(_backend(_right, "right")), _Spent(_backend(_right)))
+    assert found.ended == "other: timed out: the budget of 1 s is spent"
+    assert sum(p.values for p in found.parts)
+    assert not any(p.differing for p in found.parts)
+    assert not found.same
 
 
 def test_what_one_does_not_offer_is_said_and_is_no_difference() -> None:
