@@ -156,7 +156,7 @@ def test_a_spent_budget(make: Make) -> None:
     answers = child.answers(calls(8)) + child.answers(calls(40))
     kinds = [a.kind for a in answers]
     n = kinds.index("ended")
-    assert 0 <= n < 20
+    assert n < 20
     assert answers[n].message == "timed out: the budget of 1.5 s is spent"
     assert {a.message for a in answers[n + 1 :]} == {"not asked: the budget of 1.5 s is spent"}
     assert len(answers) == 48
