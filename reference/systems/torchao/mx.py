@@ -20,6 +20,7 @@ __all__ = [
     "Mx",
     "MxReals",
     "Tiles",
+    "ceil_log2",
     "from_blocked",
     "mx_dequantize",
     "pack_uint4",
@@ -201,20 +202,20 @@ def _exponent(b: Mx, amax: Array, element: _Element, scaling_mode: str) -> Array
             rounded = bits + (1 << (22 - element.form.mantissa_bits))
             return (rounded >> 23) - 127 - element.max_exponent
         case _:
-            return _ceil_log2(b, amax / np.float32(element.form.max))
+            return ceil_log2(amax / np.float32(element.form.max), rounded=b.rceil == "rounded-logarithm")
 
 
 # Up to so many units of 2^-23 above 2^k, the float32 logarithm of a number is k. Measured on every positive float32.
 _SAME = ((64, 22), (32, 11), (16, 5), (8, 2), (4, 1))
 
 
-def _ceil_log2(b: Mx, descale: Array) -> Array:
-    """The least k with ``descale`` <= 2^k."""
+def ceil_log2(descale: Array, *, rounded: bool) -> Array:
+    """The least k with ``descale`` <= 2^k, -127 of zero and 127 of infinity; ``rounded``: of its float32 logarithm."""
     fraction, exponent = np.frexp(descale)
     k = exponent - 1
     reach = np.where(k < 0, -k - 1, k)  # below one, k = -64 has the gaps of 63
     same = np.select([reach >= first for first, _ in _SAME], [units for _, units in _SAME], 0)
-    same = same if b.rceil == "rounded-logarithm" else np.zeros_like(same)
+    same = same if rounded else np.zeros_like(same)
     least = exponent - 1 + (2 * fraction - 1 > same * 2.0**-23)
     found: Array = np.where(descale == 0, -_BIAS, np.where(np.isinf(descale), _BIAS, least))
     return found
