@@ -83,7 +83,7 @@ def zero_tensor() -> Calls:
 
 
 @expected(_QUANTIZE, "OCP MX 1.0, section 5.3: e2m1 has a zero of either sign")
-def zero_sign() -> Calls:
+def signed_zeros() -> Calls:
     """A zero, and an element too small, keeps its sign."""
     x = np.ones((2, 16), _F32)
     x[0, ::3], x[1, ::3], x[1, 1] = -0.0, 0.0, -1e-45

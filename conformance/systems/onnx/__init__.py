@@ -12,5 +12,12 @@ BACKENDS: Backends = {
         extra="onnx",
         adapter="onnx.adapter_onnxruntime",
     ),
+    "onnxruntime.graphs": Entry(
+        "onnx",
+        "onnxruntime",
+        "graphs of QDQ pairs, optimized as by default",
+        extra="onnx",
+        adapter="onnx.adapter_graphs",
+    ),
     "onnx.reference": Entry("onnx", "onnx", "ReferenceEvaluator", extra="onnx", adapter="onnx.adapter_reference"),
 }

@@ -147,4 +147,5 @@ def nvfp4_dequantize(
     numbers = numbers + _F32(0) if b.negative_zero == "lost" else numbers
     s = decode(scale.view(np.uint8), "float8_e4m3fn", "float32") if scale.dtype == _E4M3 else scale
     reals = numbers * (s * double_scale)[..., None]
-    return reals.reshape(*scale.shape[:-1], -1)[..., : shape[-1]].reshape(shape).astype(FLOAT_DTYPES[dtype])
+    whole = np.asarray(reals).reshape(*scale.shape[:-1], -1)
+    return whole[..., : shape[-1]].reshape(shape).astype(FLOAT_DTYPES[dtype])

@@ -1,0 +1,244 @@
+"""ONNX graphs between codes: what is required, the calls, and ONNX Runtime's answers, optimized and not."""
+
+from collections.abc import Callable, Iterator
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from halfeven.conformance.backends.protocol import Unsupported
+from halfeven.conformance.configuration import Array
+from halfeven.conformance.requirement import Calls, documented
+
+__all__ = ["ANSWERS"]
+
+_ONE, _TWO, _TWICE = "onnx/qdq-one-input", "onnx/qdq-two-inputs", "onnx/qdq-twice"
+_SOURCE = "ONNX: a graph's value is that of its nodes, in order"
+_TYPES = (("int8", -128, 127), ("uint8", 0, 255))
+_NODES = ("Identity", "Relu", "Clip", "Reshape", "Transpose", "MaxPool")
+
+
+def _scalar(value: float, dtype: str = "float32") -> Array:
+    return np.array(value, dtype)
+
+
+def _grids(dtype: str, low: int, high: int) -> Iterator[dict[str, Array]]:
+    """Two grids: the same; of zero points at the ends; the second finer, coarser, moved."""
+    middle = low + 128
+    for s, z, s2, z2 in (
+        (0.5, middle + 3, 0.5, middle + 3),
+        (0.1, low, 0.1, low),
+        (0.1, high, 0.1, high),
+        (0.1, middle + 3, 0.3, middle + 5),
+        (0.05, middle, 0.1, low),
+        (0.1, high, 0.05, high),
+        (0.5, middle, 1.0, middle + 1),
+    ):
+        yield {
+            "x_scale": _scalar(s),
+            "x_zero_point": _scalar(z, dtype),
+            "y_scale": _scalar(s2),
+            "y_zero_point": _scalar(z2, dtype),
+        }
+
+
+def _every(dtype: str, low: int, high: int) -> Array:
+    """Every code, so placed that neighbours differ in both directions."""
+    codes = (np.arange(256) * 37) % 256 + low
+    assert codes.max() == high
+    return codes.astype(dtype).reshape(2, 8, 16)
+
+
+@documented(_ONE, _SOURCE)
+def composed() -> Calls:
+    """A node between DequantizeLinear and QuantizeLinear gives the codes of the three operators one after the other."""
+    for kind in _TYPES:
+        for grids in _grids(*kind):
+            for node in _NODES:
+                yield {"x": _every(*kind), **grids, "node": node}
+
+
+@documented(_ONE, _SOURCE)
+def infinite_reals() -> Calls:
+    """So does one under a scale so large that reals are infinite: an infinity saturates."""
+    for dtype, low, high in _TYPES:
+        for node in _NODES[:-1]:
+            yield from _far(_every(dtype, low, high), _scalar(low + 131, dtype), node)
+
+
+@documented(_ONE, _SOURCE)
+def infinite_maxima() -> Calls:
+    """And so does MaxPool, whose maximum of two infinities of one sign is that infinity."""
+    for dtype, low, high in _TYPES:
+        yield from _far(_every(dtype, low, high), _scalar(low + 131, dtype), "MaxPool")
+
+
+def _far(x: Array, z: Array, node: str) -> Calls:
+    for s in (2e37, 3e38):
+        scales = {"x_scale": _scalar(s), "x_zero_point": z, "y_scale": _scalar(s), "y_zero_point": z}
+        yield {"x": x, **scales, "node": node}
+
+
+def _pairs(dtype: str, low: int, high: int) -> dict[str, Array]:
+    """Each eighth code with every other code."""
+    a, b = np.meshgrid(np.arange(low, high + 1, 8), np.arange(low, high + 1))
+    return {"a": a.astype(dtype), "b": b.astype(dtype)}
+
+
+def _of_two(node: str, scales: tuple[float, float, float], zeros: tuple[int, int, int]) -> Calls:
+    for dtype, low, high in _TYPES:
+        given = _pairs(dtype, low, high) | {"node": node}
+        for name, s, z in zip(("a", "b", "y"), scales, zeros, strict=True):
+            given |= {f"{name}_scale": _scalar(s), f"{name}_zero_point": _scalar(low + 128 + z, dtype)}
+        yield given
+
+
+@documented(_TWO, _SOURCE)
+def exact_sums() -> Calls:
+    """Sums that no scale rounds, and no tie: the codes of Add."""
+    yield from _of_two("Add", (1, 1, 1), (0, 0, 0))
+    yield from _of_two("Add", (0.5, 1, 0.25), (3, -4, 8))
+
+
+@documented(_TWO, _SOURCE)
+def ties_of_sums() -> Calls:
+    """A sum half-way between two codes is rounded to the even multiple of the scale, before the zero point is added."""
+    yield from _of_two("Add", (1, 1, 2), (0, 0, 0))
+    yield from _of_two("Add", (0.5, 0.25, 0.5), (3, 5, 1))
+
+
+@documented(_TWO, _SOURCE)
+def rounded_sums() -> Calls:
+    """The sum of reals is rounded to float32, and then the quotient by the scale."""
+    yield from _of_two("Add", (0.1, 0.3, 0.2), (3, 5, 7))
+    yield from _of_two("Add", (0.05, 0.05, 0.1), (0, 0, 0))
+
+
+@documented(_TWO, _SOURCE)
+def ties_of_products() -> Calls:
+    """A product half-way between two codes is rounded to the even multiple of the scale, before the zero point."""
+    yield from _of_two("Mul", (1, 1, 2), (0, 0, 0))
+    yield from _of_two("Mul", (0.5, 0.25, 0.5), (3, 5, 1))
+
+
+@documented(_TWO, _SOURCE)
+def rounded_products() -> Calls:
+    """The product of reals is rounded to float32, and then the quotient by the scale."""
+    yield from _of_two("Mul", (0.1, 0.3, 0.2), (3, 5, 7))
+
+
+def _line() -> Array:
+    return np.concatenate([np.linspace(-40, 40, 401), [np.inf, -np.inf, -0.0, 3e38]]).astype(np.float32)
+
+
+def _two_grids(*pairs: tuple[float, int, float, int]) -> Calls:
+    for dtype, low, _ in _TYPES:
+        for s, z, s2, z2 in pairs:
+            first = {"x_scale": _scalar(s), "x_zero_point": _scalar(low + 128 + z, dtype)}
+            yield {"x": _line(), **first, "y_scale": _scalar(s2), "y_zero_point": _scalar(low + 128 + z2, dtype)}
+
+
+@documented(_TWICE, _SOURCE)
+def same_grid() -> Calls:
+    """Reals that went through a grid go through the same one unchanged."""
+    yield from _two_grids((0.1, 0, 0.1, 0), (0.5, 3, 0.5, 3), (0.3, -128, 0.3, -128))
+
+
+@documented(_TWICE, _SOURCE)
+def two_grids() -> Calls:
+    """Reals that go through two grids are multiples of the second scale, less its zero point, of the nearest multiples
+    of the first."""
+    yield from _two_grids((0.1, 0, 0.05, 0), (0.05, 0, 0.1, 0), (0.1, 0, 0.15, 20), (0.1, -30, 0.1, 20))
+
+
+_ELEMENTS = {"int8": 3, "uint8": 2}  # of TensorProto.DataType
+
+
+def _session(
+    optimized: bool, nodes: list[Any], inputs: dict[str, Array], constants: dict[str, Array], real: bool
+) -> Any:
+    """The output ``y`` of a graph, of which the data are inputs and the parameters constants, as exporters write it."""
+    import onnxruntime as ort
+    from onnx import helper, numpy_helper
+
+    given = [
+        helper.make_tensor_value_info(n, helper.np_dtype_to_tensor_dtype(a.dtype), a.shape) for n, a in inputs.items()
+    ]
+    tensors = [numpy_helper.from_array(np.asarray(a), n) for n, a in constants.items()]
+    zero = constants["y_zero_point"].dtype.name
+    if zero not in _ELEMENTS:
+        msg = f"y_zero_point of {zero} is not offered here: int8 and uint8"
+        raise Unsupported(msg)
+    output = helper.make_tensor_value_info("y", 1 if real else _ELEMENTS[zero], None)
+    graph = helper.make_graph(nodes, "g", given, [output], tensors)
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 21)], ir_version=10)
+    options = ort.SessionOptions()
+    options.intra_op_num_threads = options.inter_op_num_threads = 1
+    if not optimized:
+        options.graph_optimization_level = ort.GraphOptimizationLevel.ORT_DISABLE_ALL
+    options.log_severity_level = 4
+    session = ort.InferenceSession(model.SerializeToString(), options, providers=["CPUExecutionProvider"])
+    return session.run(None, inputs)[0]
+
+
+def _node(operator: str, inputs: str, output: str, **attributes: Any) -> Any:
+    from onnx import helper
+
+    return helper.make_node(operator, inputs.split(), [output], **attributes)
+
+
+def _one_input(
+    optimized: bool,
+    x: Array,
+    x_scale: Array,
+    x_zero_point: Array,
+    y_scale: Array,
+    y_zero_point: Array,
+    node: str,
+) -> Any:
+    constants = {"x_scale": x_scale, "x_zero_point": x_zero_point, "y_scale": y_scale, "y_zero_point": y_zero_point}
+    constants |= {"least": _scalar(0), "most": _scalar(6), "shape": np.array([-1], np.int64)}
+    more = {"Clip": " least most", "Reshape": " shape"}.get(node, "")
+    attributes = {"Transpose": {"perm": [0, 2, 1]}, "MaxPool": {"kernel_shape": [2]}}.get(node, {})
+    nodes = [
+        _node("DequantizeLinear", "x x_scale x_zero_point", "d"),
+        _node(node, f"d{more}", "r", **attributes),
+        _node("QuantizeLinear", "r y_scale y_zero_point", "y"),
+    ]
+    used = {n: a for n, a in constants.items() if n in more.split() or n.partition("_")[0] in ("x", "y")}
+    return _session(optimized, nodes, {"x": x}, used, real=False)
+
+
+def _two_inputs(optimized: bool, a: Array, b: Array, node: str, **parameters: Array) -> Any:
+    nodes = [
+        _node("DequantizeLinear", "a a_scale a_zero_point", "u"),
+        _node("DequantizeLinear", "b b_scale b_zero_point", "v"),
+        _node(node, "u v", "r"),
+        _node("QuantizeLinear", "r y_scale y_zero_point", "y"),
+    ]
+    return _session(optimized, nodes, {"a": a, "b": b}, parameters, real=False)
+
+
+def _twice(optimized: bool, x: Array, **parameters: Array) -> Any:
+    nodes = [
+        _node("QuantizeLinear", "x x_scale x_zero_point", "q"),
+        _node("DequantizeLinear", "q x_scale x_zero_point", "d"),
+        _node("QuantizeLinear", "d y_scale y_zero_point", "r"),
+        _node("DequantizeLinear", "r y_scale y_zero_point", "e"),
+        _node("Identity", "e", "y"),
+    ]
+    return _session(optimized, nodes, {"x": x}, parameters, real=True)
+
+
+def _answers(*, optimized: bool) -> dict[str, Callable[..., Any]]:
+    return {
+        _ONE: partial(_one_input, optimized),
+        _TWO: partial(_two_inputs, optimized),
+        _TWICE: partial(_twice, optimized),
+    }
+
+
+ANSWERS: dict[str, dict[str, Callable[..., Any]]] = {
+    "onnxruntime": _answers(optimized=False),
+    "onnxruntime.graphs": _answers(optimized=True),
+}
