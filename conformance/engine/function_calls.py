@@ -12,7 +12,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from halfeven.conformance.engine.call import Call, CallShape
+from halfeven.conformance.engine.call import Call, CallShape, leaves
 from halfeven.conformance.engine.judge import answer_of
 from halfeven.conformance.engine.memory import Array, Strided
 from halfeven.conformance.engine.operation_calls import Asked, in_one_storage
@@ -55,6 +55,12 @@ ORDINARY: Mapping[str, Callable[[np.random.Generator, int], Array]] = {
 _DATA = {name: "grad" in name for name in ("x", "tensor", "input", "inputs", "grad", "gradient", "grad_outputs")}
 _PARAMETERS = 160  # that have a sum each: an exact one is made of each
 _FEW = 8  # of them where sums have a bound each
+#: The first arguments of formulas that may reduce their data, to a greatest, a least, or codes by these.
+_REDUCED = ("x", "A", "tensor", "input", "inputs", "input_float", "hp_tensor", "data_hp", "batches")
+_SUMMED = 1103  # elements of such a call that is a sum
+_FLOATS = {"float16", "bfloat16", "float32", "float64"}
+#: Elements of the calls whose greatest or least is in one place, and how many of such a size.
+ONE_PLACE: Mapping[int, int] = {131: 12, 1103: 12, 70_001: 6, (1 << 20) + 1: 2}
 # Formulas that are gradients: whoever answers hands the arguments to autograd, which then has no others to look at.
 _GRADIENTS = ("backward", "gradient", "gradients")
 _MOST = 1 << 21  # elements of a call
@@ -104,6 +110,8 @@ def function_calls(
     yield from _longer(formula, reference, own, times)
     if formula.endswith(_GRADIENTS):
         yield from _ordinary(formula, reference, own, times, seed)
+    else:
+        yield from _one_place(formula, reference, own, times, seed)
 
 
 def own_calls(sets: Sequence[CallSet], function: Callable[..., Any], seed: int = 0) -> list[Own]:
@@ -189,6 +197,85 @@ def _drawn_for(arguments: Mapping[str, Any], kind: str, draw: np.random.Generato
             typical = 1.0 if _DATA[name] or not usual.size else float(np.median(usual))
             drawn[name] = (ORDINARY[kind](draw, value.size) * typical).astype(value.dtype).reshape(value.shape)
     return {**arguments, **drawn} if drawn else {}
+
+
+def _one_place(
+    formula: str, reference: Callable[..., Any], own: Sequence[Own], times: int, seed: int
+) -> Iterator[Asked]:
+    """Long arrays whose greatest or least stands in one place: longer arrays of the same values have it everywhere.
+
+    Whoever reduces a vector, and loses its tail or the border of a chunk, loses it. Nothing is asked of a formula that
+    reduces nothing.
+    """
+    draw = np.random.default_rng(seed)
+    taken = [o for o in own if _all_floats(o.arguments)]
+    draw.shuffle(taken)
+    summed = getattr(reference, "open", None) is not None  # an exact sum of each is slow
+    misses, turn = 0, 0
+    for size, count in ONE_PLACE.items():
+        made = 0
+        while taken and made < count * times and size <= (_SUMMED if summed else LARGEST.get(formula, _MOST)):
+            o = taken[turn % len(taken)]
+            axes = (-1, 0) if turn % 4 else (0, -1)
+            longer = (given for axis in axes for given in grown(o.arguments, size, axis))
+            found = _answered(
+                formula, reference, (_in_one_place(g, turn, draw) for g in longer), size, "its greatest in one place"
+            )
+            turn += 1
+            if found is not None and (made or _reduces(reference, found)):
+                made += 1
+                yield found
+                continue
+            taken.remove(o)
+            misses += 1
+            if misses > _TRIED:
+                return
+
+
+def _all_floats(arguments: Mapping[str, Any]) -> bool:
+    name, value = next(iter(arguments.items()))
+    arrays = _arrays(value)
+    return name in _REDUCED and bool(arrays) and all(a.size and a.dtype.name in _FLOATS for a in arrays)
+
+
+def _in_one_place(arguments: Mapping[str, Any], turn: int, draw: np.random.Generator) -> dict[str, Any]:
+    """The call with ordinary numbers for its data, and one that is twice as large, of either sign."""
+    name, value = next(iter(arguments.items()))
+    arrays = _arrays(value)
+    with np.errstate(all="ignore"):
+        size = np.abs(np.concatenate([a.ravel().astype(np.float64) for a in arrays]))
+    usual = size[(size > 0) & np.isfinite(size)]
+    top = 2.0**14 if any(a.dtype == np.float16 for a in arrays) else 2.0**100
+    typical = min(float(np.median(usual)), top) if usual.size else 1.0
+    drawn = [np.asarray(draw.uniform(-typical, typical, a.shape)) for a in arrays]
+    most = max(range(len(arrays)), key=lambda i: (arrays[i].size, (i + turn) % len(arrays)))
+    n = arrays[most].size
+    places = (n - 1, n // 2, n - n % 8 if n % 8 else n - 8, 1 << 16, int(draw.integers(n)), n - 2)
+    drawn[most].flat[min(places[turn // 2 % len(places)], n - 1)] = 2 * typical * (-1) ** turn
+    cast = iter([d.astype(a.dtype) for d, a in zip(drawn, arrays, strict=True)])
+    return {**arguments, name: type(value)(cast) if isinstance(value, tuple | list) else next(cast)}
+
+
+def _reduces(reference: Callable[..., Any], asked: Asked) -> bool:
+    """Whether one element decides more of the answer than what stands in its place."""
+    given = {name: _viewed(value) for name, value in asked.call.named.items()}
+    name, value = next(iter(given.items()))
+    data = max(a.size for a in _arrays(value))
+    halved = [np.where(np.abs(a) == np.abs(a).max(), a / 2, a).astype(a.dtype) for a in _arrays(value)]
+    cast = iter(halved)
+    other = answer_of(reference, {**given, name: type(value)(cast) if isinstance(value, tuple | list) else next(cast)})
+    pairs = zip(dict(leaves(asked.expected.value)).values(), dict(leaves(other.value)).values(), strict=False)
+    for e, a in ((np.asarray(e), np.asarray(a)) for e, a in pairs):
+        changed = e.size if e.shape != a.shape else int((e != a).sum())
+        if changed > 1 or (changed and e.size < data):
+            return True
+    return False
+
+
+def _viewed(value: Any) -> Any:
+    if isinstance(value, tuple | list):
+        return type(value)(map(_viewed, value))
+    return value.view() if isinstance(value, Strided) else value
 
 
 def _matrix(formula: str, reference: Callable[..., Any], arguments: Arguments) -> Asked | None:

@@ -167,6 +167,32 @@ def steps(given: Given) -> tuple[int, ...]:
     return tuple(s // a.itemsize for s in a.strides)
 
 
+def lost(places: Callable[[int], slice]) -> Callable[..., Any]:
+    """Reduces long data as if these elements were not there: it has the first element in their place."""
+
+    def without(a: Any) -> Any:
+        if isinstance(a, tuple | list):
+            return type(a)(map(without, a))
+        if not isinstance(a, np.ndarray) or a.size < 100 or not a.dtype.name.startswith(("float", "bfloat")):
+            return a
+        changed = np.array(a)
+        changed.reshape(-1)[places(a.size)] = a.flat[0]
+        return changed
+
+    return arguments(lambda given: {k: without(v) if k == first_array(given) else v for k, v in given.items()})
+
+
+#: Formulas that reduce what they are given.
+REDUCING = (
+    "torch/MinMaxObserver",
+    "torch/MovingAverageMinMaxObserver",
+    "onnx/DynamicQuantizeLinear",
+    "torchao/tensor_to_scale",
+    "pytorch-quantization/max_calibrator",
+    "aimet/minmax_encodings",
+    "torch/quantized_decomposed.choose_qparams",
+)
+
 WRONG: dict[str, tuple[Callable[..., Any], tuple[str, ...]]] = {
     "a strided argument answered as if contiguous": (
         arguments(lambda given: {k: as_contiguous(v) for k, v in given.items()}),
@@ -228,6 +254,10 @@ WRONG: dict[str, tuple[Callable[..., Any], tuple[str, ...]]] = {
         when(lambda given, _: any(a.ndim > 1 and a.strides[0] == 0 for a in arrays(given))),
         ("torchao/quantize_affine", "compressed-tensors/fake_quantize"),
     ),
+    "loses the last n mod 8 elements where it reduces": (lost(lambda n: slice(n // 8 * 8, None)), REDUCING),
+    "loses the last element where it reduces": (lost(lambda n: slice(n - 1, None)), REDUCING),
+    "loses the border of two halves where it reduces": (lost(lambda n: slice(n // 2, n // 2 + 1)), REDUCING),
+    "reduces no more than 65,536 elements": (lost(lambda n: slice(1 << 16, None)), REDUCING),
     "wrong on the first call": (when(lambda _, state: state["calls"] == 1), ("aimet/scale_and_offset",)),
     "wrong from the 30th call on": (when(lambda _, state: state["calls"] >= 30), ("torchao/tensor_to_scale",)),
 }
