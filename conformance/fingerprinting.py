@@ -43,7 +43,7 @@ def fingerprint(
         dtype: of the reals.
         grid: the codes; by default -128 to 127 and, where the answers are not in there, 0 to 255.
         formula: the id of a formula with choices.
-        seconds: after which no further call is made.
+        seconds: that ``fn`` may take in all; then no further call is made.
 
     Raises:
         TypeError: ``fn`` is no function, and has no such operation.

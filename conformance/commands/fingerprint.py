@@ -27,7 +27,7 @@ def add(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--formula", metavar="ID", help="a formula whose function it is")
     parser.add_argument("--json", action="store_true", help="print JSON")
     parser.add_argument("--timeout", type=float, default=30.0, help="seconds that a call may take (default: 30)")
-    parser.add_argument("--seconds", type=float, default=60.0, help="seconds for all calls (default: 60)")
+    parser.add_argument("--seconds", type=float, default=60.0, help="seconds that all calls may take (default: 60)")
     parser.add_argument("--python", default="", metavar="PATH", help="the interpreter that has it, if another")
 
 

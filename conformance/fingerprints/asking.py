@@ -1,4 +1,4 @@
-"""Asking an implementation under a limit of calls and of seconds; what it refuses is kept in words."""
+"""Asking an implementation under a limit of calls and of its seconds; what it refuses is kept in words."""
 
 import time
 from collections.abc import Sequence
@@ -22,7 +22,7 @@ class Asking:
     Attributes:
         worker: what answers.
         most: calls that may be made.
-        seconds: after which nothing more is asked.
+        seconds: that the worker may take; then nothing more is asked. What is thought between the calls does not count.
         calls: made so far.
         refused: what was not answered with a value, and how often.
     """
@@ -32,21 +32,22 @@ class Asking:
     seconds: float = _SECONDS
     calls: int = 0
     refused: dict[str, int] = field(default_factory=dict)
-    _until: float = 0.0
+    _taken: float = 0.0
 
     @property
     def spent(self) -> bool:
         """Whether nothing more may be asked."""
-        return self.calls >= self.most or bool(self._until and time.monotonic() > self._until)
+        return self.calls >= self.most or self._taken >= self.seconds
 
     def answers(self, calls: Sequence[Call]) -> list[Answer]:
         """What comes of the calls, or of as many of them as may still be made."""
-        self._until = self._until or time.monotonic() + self.seconds
         found: list[Answer] = []
         for call in calls:
             if self.spent:
                 break
+            began = time.monotonic()
             [answer] = self.worker.answers([call])
+            self._taken += time.monotonic() - began
             self.calls += 1
             found.append(self._seen(answer))
         return found

@@ -84,15 +84,15 @@ class _Search:
             some = kept or some
         return some
 
-    def nearest(self, some: Sequence[Candidate]) -> Candidate:
-        """The one that gives most of the answers, or a neighbour of it that gives more."""
+    def nearest(self, some: Sequence[Candidate]) -> list[Candidate]:
+        """Of these and their neighbours all that give every answer, or the one that gives most."""
         best = sorted(some, key=self.share, reverse=True)[:_NEAREST]
         for _ in range(_STEPS):
             tried = [*best, *(n for c in best for n in c.near())]
+            if found := self.agreeing(tried):
+                return found
             best = sorted(tried, key=self.share, reverse=True)[:_NEAREST]
-            if self.share(best[0]) == 1:
-                break
-        return best[0]
+        return best[:1]
 
     def share(self, candidate: Candidate) -> float:
         """Of all numbers those that a candidate gives."""
@@ -111,42 +111,39 @@ def fingerprint_of_kind(kind: str, asking: Asking, name: str, dtype: str) -> Fin
     """
     search = _Search(kind, asking, dtype)
     search.first()
-    about = f"{kind}, {dtype}"
     if not search.seen:
-        return Fingerprint(name, about, {"formula": UNDECIDED}, calls=asking.calls, refused=asking.notes())
+        return Fingerprint(name, f"{kind}, {dtype}", {"formula": UNDECIDED}, calls=asking.calls, refused=asking.notes())
     known = search.split(search.agreeing(candidates(kind)))
-    own = known[0] if known else search.nearest(candidates(kind))
-    near = search.agreeing(list(own.near())) if search.share(own) == 1 else []
+    alike = known or search.nearest(candidates(kind))
+    near = search.agreeing(list(alike[0].near())) if search.share(alike[0]) == 1 else []
     if near:
-        left = search.split([own, *known[1:], *near])
-        known = [c for c in known if c in left]
-        near = [c for c in near if c in left]
-    return _told(search, own, known, near, name, about)
+        alike = search.split([*alike, *near])
+        known = [c for c in known if c in alike]
+    return _told(search, alike or search.nearest(candidates(kind)), known, name)
 
 
-def _told(
-    search: _Search, own: Candidate, known: Sequence[Candidate], near: Sequence[Candidate], name: str, about: str
-) -> Fingerprint:
+def _told(search: _Search, alike: Sequence[Candidate], known: Sequence[Candidate], name: str) -> Fingerprint:
+    """What all that are alike have in common; a field that only one of several formulas has is that one's."""
+    own, about = alike[0], f"{search.kind}, {search.dtype.name}"
     fields: dict[str, Any] = {}
     left: dict[str, tuple[Any, ...]] = {}
     proofs: dict[str, str] = {}
     share = search.share(own)
-    families = tuple(dict.fromkeys(c.family for c in known))
-    alike = [c for c in known if c.family == own.family]
-    fields["formula"] = own.family if len(families) == 1 or (not known and share == 1) else UNDECIDED
+    families = tuple(dict.fromkeys(c.family for c in alike))
+    fields["formula"] = own.family if len(families) == 1 and share == 1 else UNDECIDED
     if len(families) > 1:
         left["formula"] = families
-    for key in own.settings:
+    for key, value in own.settings.items():
         values = tuple(dict.fromkeys(str(c.settings[key]) for c in alike if key in c.settings))
-        fields[key] = own.settings[key] if share == 1 and len(values) < 2 else UNDECIDED  # noqa: PLR2004 - one
+        fields[key] = value if share == 1 and len(values) == 1 else UNDECIDED
         left |= {key: values} if len(values) > 1 else {}
-    for key in own.point.choices() if own.point is not None else ():
-        field, value = f"{own.family}: {key}" if key in fields else key, getattr(own.point, key)
-        others = tuple(v for c in near if (v := getattr(c.point, key)) != value)
+    for key, value in own.chosen.items():
+        field = f"{own.family}: {key}" if key in own.settings else key
+        others = [c for c in alike if c.chosen.get(key, value) != value]
         fields[field] = value if share == 1 and not others else UNDECIDED
         if others:
-            left[field] = (value, *others)
-            if _one_program(own, near, key):
+            left[field] = tuple(dict.fromkeys([value, *(c.chosen[key] for c in others)]))
+            if _one_program(own, others):
                 fields[field], proofs[field] = INDISTINGUISHABLE, PROVED
     words = own.formula.behaviour.against(own.point) if own.formula.behaviour is not None and own.point else ""
     said = ", ".join(f"{k}={v}" for k, v in own.settings.items())
@@ -155,7 +152,7 @@ def _told(
         about=f"{about}, as {own.formula.id}",
         fields=fields,
         alternatives=left,
-        witnesses=dict(_witnesses(search, own)) if share == 1 else {},
+        witnesses={n: w for n, w in _witnesses(search, own) if fields.get(n) not in {UNDECIDED, INDISTINGUISHABLE}},
         proofs=proofs,
         profiles=tuple(dict.fromkeys(c.formula.id for c in known)),
         nearest=Nearest("; ".join(filter(None, (said, words))) or "as the document says", share, own.formula.id),
@@ -164,13 +161,11 @@ def _told(
     )
 
 
-def _one_program(own: Candidate, near: Sequence[Candidate], key: str) -> bool:
+def _one_program(own: Candidate, others: Sequence[Candidate]) -> bool:
     assert own.point is not None, "it has choices"
     same_as = program(own.family, own.point)
     return all(
-        program(own.family, c.point) == same_as
-        for c in near
-        if c.point is not None and getattr(c.point, key) != getattr(own.point, key)
+        c.family == own.family and c.point is not None and program(own.family, c.point) == same_as for c in others
     )
 
 

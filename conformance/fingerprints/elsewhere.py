@@ -6,7 +6,7 @@ from dataclasses import replace
 import numpy as np
 
 from halfeven.conformance.engine.call import PLAIN, CallShape
-from halfeven.conformance.fingerprints.models import Asked, Given, agreeing, of_model, stages_of
+from halfeven.conformance.fingerprints.models import Asked, Given, Spent, agreeing, of_model, stages_of
 from halfeven.conformance.fingerprints.search import Search, Seen, scouting, splitting
 from halfeven.conformance.fingerprints.subject import Subject, differ, own_grid
 from halfeven.reference import Grid
@@ -37,7 +37,7 @@ def ask_elsewhere(subject: Subject, search: Search) -> None:
         return
     known: dict[bool, set[int]] = {True: {s.value.size for s in search.seen}, False: set()}
     for given, shape in _calls(subject, search):
-        if subject.asking.spent or len(subject.elsewhere) > _ENOUGH:
+        if subject.asking.spent or search.late or len(subject.elsewhere) > _ENOUGH:
             break
         alike = _asked(subject, search, given, shape)
         if alike is not None and shape == PLAIN:
@@ -78,7 +78,11 @@ def _given(search: Search, seen: Seen) -> bool:
     seen = seen.at(known)
     if not differ(of_model(search.first(), seen.given), seen.value).any():
         return True
-    kept = agreeing(stages_of(seen.given), search.cubes, seen.value)
+    try:
+        kept = agreeing(stages_of(seen.given, search.work), search.cubes, seen.value)
+    except Spent:
+        search.late = True
+        return True
     search.cubes = kept or search.cubes
     return bool(kept)
 

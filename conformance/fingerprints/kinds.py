@@ -77,6 +77,11 @@ class Candidate:
         """The document's formula."""
         return self.formula.id.partition("@")[0]
 
+    @property
+    def chosen(self) -> Mapping[str, Any]:
+        """Its choices."""
+        return {} if self.point is None else {key: getattr(self.point, key) for key in self.point.choices()}
+
     def near(self) -> Iterator["Candidate"]:
         """The same with one choice changed."""
         for point in () if self.point is None else self.point.neighbours():

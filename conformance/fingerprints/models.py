@@ -4,8 +4,6 @@ Quantizing has three stages and dequantizing one, and each reads choices of its 
 that have given the same so far are held together, so that a hundred million of them are followed in seconds.
 """
 
-import math
-import time
 from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
@@ -24,7 +22,7 @@ from halfeven.reference.profile import Operation
 from halfeven.reference.rounding import cast_once
 from halfeven.reference.steps import HALVES, held, inverse
 
-__all__ = ["FIELDS", "Asked", "Given", "Stages", "agreeing", "of_model", "same_codes", "stages_of"]
+__all__ = ["FIELDS", "Asked", "Given", "Spent", "Stages", "Work", "agreeing", "of_model", "same_codes", "stages_of"]
 
 _MAKING = ("sign", "division", "rounding", "zero_point", "overflow", "nan", "integer", "clamp", "compute", "held")
 _CODES = (*_MAKING, "inverse", "quotient", "half")
@@ -38,7 +36,7 @@ FIELDS: dict[Operation, tuple[str, ...]] = {
 _Q_PER_REAL = "multiply-by-q-per-real"
 _ADDED = frozenset({"with-zero-point", "fused"})  # halves that are added with the quotient
 _SHORT, _CALLS = 128, 8
-_OFTEN = 256  # parts of the models between two looks at the time, which takes as long as some of them
+_LONG = 1024  # elements that take about as long as all else that is done for a part of the models
 _KEPT: "dict[Any, Stages]" = {}
 
 
@@ -79,6 +77,29 @@ class Given:
     moderate: bool = False
 
 
+class Spent(Exception):  # noqa: N818 - it says what ended
+    """As much work was done as was allowed."""
+
+
+@dataclass(eq=False)
+class Work:
+    """How far models are followed: a count, so that no clock decides what is found.
+
+    Attributes:
+        most: parts of the models, each once, and once more for every 1,024 elements of its call.
+        done: so far.
+    """
+
+    most: int
+    done: int = 0
+
+    def add(self, parts: int) -> None:
+        """Count some; raises Spent beyond the most."""
+        self.done += parts
+        if self.done > self.most:
+            raise Spent
+
+
 @dataclass(eq=False)
 class _Kept:
     """Arrays by their bits: each distinct one is one number."""
@@ -99,15 +120,14 @@ class _Kept:
 class Stages:
     """One call, followed through the models; what it has found of them stays for another answer."""
 
-    def __init__(self, given: Given) -> None:
-        """Nothing is computed yet."""
+    def __init__(self, given: Given, work: Work | None = None) -> None:
+        """Nothing is computed yet; ``work`` is what may be done, without it everything."""
         a, g = given.asked, given
         choices: Any = EvaluationModel.choices()
         self.given = given
         self._kept = _Kept()
-        self.until = math.inf
-        """Of this process's own time; then following the models ends with a TimeoutError."""
-        self._looked = 0
+        self.work = work
+        self._weight = 1 + g.x.size // _LONG
         self._lo, self._hi = (np.asarray(end, np.float64) for end in (a.grid.qmin, a.grid.qmax))
         self._x = np.asarray(g.x)
         held_as = {name: held(g.scale, name).tobytes() for name in choices["held"]}
@@ -144,7 +164,7 @@ class Stages:
         states: dict[Any, list[Cube]] = {}
         for cube in cubes:
             for part, key in self._first.leaves(cube):
-                self._look()
+                self._followed()
                 states.setdefault(key, []).append(part)
         codes = self._codes(self._rounded(states, seen))
         if operation == "quantize":
@@ -169,7 +189,7 @@ class Stages:
             is_nan = self._kept.number(np.isnan(self._kept.arrays[v]).astype(np.float32))
             for cube in merged(parts):
                 for part, r in tree.leaves(cube):
-                    self._look()
+                    self._followed()
                     if seen is None or self._may_be(r, seen):
                         found.setdefault((z, is_nan, r), []).append(part)
         return found
@@ -183,7 +203,7 @@ class Stages:
                 self._third[key] = tree
             for cube in merged(parts):
                 for part, q in tree.leaves(cube):
-                    self._look()
+                    self._followed()
                     found.setdefault((q, 0), []).append(part)
         return {key: merged(parts) for key, parts in found.items()}
 
@@ -195,7 +215,7 @@ class Stages:
                 self._last[number] = tree
             for cube in merged(parts):
                 for found in tree.leaves(cube):
-                    self._look()
+                    self._followed()
                     yield found
 
     def _may_be(self, r: int, seen: Array) -> bool:
@@ -208,11 +228,10 @@ class Stages:
         real, scale = seen.astype(np.float64), float(self.given.scale)
         return any(bool(np.ptp(np.rint(reals) - integers) == 0) for reals in (real / scale, real * scale))
 
-    def _look(self) -> None:
-        self._looked += 1
-        if self._looked % _OFTEN == 0 and time.process_time() > self.until:
-            msg = "too many models for the time"
-            raise TimeoutError(msg)
+    def _followed(self) -> None:
+        """Count a part of the models."""
+        if self.work is not None:
+            self.work.add(self._weight)
 
     def _tree(self, evaluate: Any, **alike: Any) -> Tree:
         return Tree(EvaluationModel, evaluate, {**self._alike, **alike})
@@ -261,15 +280,16 @@ class Stages:
             return self._kept.number(np.asarray(cast_once(found, a.dtype)))
 
 
-def stages_of(given: Given) -> Stages:
+def stages_of(given: Given, work: Work) -> Stages:
     """The call followed through the models; short ones are kept, since every fingerprint begins with the same."""
     if given.x.size > _SHORT:
-        return Stages(given)
+        return Stages(given, work)
     key = given.asked, given.x.tobytes(), given.scale.tobytes(), given.zero, given.moderate
     if key not in _KEPT:
         while len(_KEPT) >= _CALLS:
             del _KEPT[next(iter(_KEPT))]
         _KEPT[key] = Stages(given)
+    _KEPT[key].work = work
     return _KEPT[key]
 
 

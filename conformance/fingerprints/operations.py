@@ -10,7 +10,7 @@ from halfeven.conformance.configuration import DTYPES
 from halfeven.conformance.fingerprints.asking import Asking
 from halfeven.conformance.fingerprints.cubes import size
 from halfeven.conformance.fingerprints.elsewhere import ask_elsewhere
-from halfeven.conformance.fingerprints.models import Asked, Given, Stages, agreeing, of_model
+from halfeven.conformance.fingerprints.models import Asked, Given, Spent, Stages, agreeing, of_model
 from halfeven.conformance.fingerprints.result import Fingerprint
 from halfeven.conformance.fingerprints.search import Search, Seen, scouting, splitting
 from halfeven.conformance.fingerprints.subject import Subject, differ, own_grid, own_zero
@@ -145,10 +145,8 @@ def _splits(search: Search, model: EvaluationModel, given: Given) -> bool:
     """Whether some model that remains gives another answer than this one; none is followed where none gives all."""
     if search.against:
         return False
-    stages = Stages(given)
-    stages.until = search.until
     try:
-        return size(agreeing(stages, search.cubes, of_model(model, given))) < size(search.cubes)
-    except TimeoutError:
+        return size(agreeing(Stages(given, search.work), search.cubes, of_model(model, given))) < size(search.cubes)
+    except Spent:
         search.late = True
         return False

@@ -1,6 +1,5 @@
 """That no input tells apart what remains: for each pair of parameters that was asked, all inputs of the dtype."""
 
-import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import chain, product
@@ -9,14 +8,14 @@ from typing import Any
 import numpy as np
 
 from halfeven.conformance.fingerprints.cubes import size
-from halfeven.conformance.fingerprints.models import Asked, Given, Stages, agreeing, of_model
+from halfeven.conformance.fingerprints.models import Asked, Given, Spent, Stages, Work, agreeing, of_model
 from halfeven.conformance.fingerprints.runs import every, monotone, run_ends, specials
 from halfeven.conformance.fingerprints.search import Search
 from halfeven.reference.model import EvaluationModel
 
 __all__ = ["Proved", "proved"]
 
-_SECONDS = 20.0
+_PARTS = 1 << 22  # of the models that are followed
 _MATTER = ("overflow", "integer", "clamp", "zero_point", "division")
 _WIDEST = 4096  # steps of a grid whose boundaries are all looked at
 
@@ -53,7 +52,7 @@ def proved(search: Search, pairs: Sequence[tuple[float, int]], *, nan: bool = Tr
     if size(search.cubes) == 1:
         return Proved(tuple(pairs))
     done: list[tuple[float, int]] = []
-    until = time.process_time() + _SECONDS
+    work = Work(_PARTS)
     whole = asked.operation == "dequantize" or bool(every(asked.dtype).size)
     if not whole and (why := _not_monotone(search, any(zero for _, zero in pairs))):
         return Proved((), open=why)
@@ -61,17 +60,13 @@ def proved(search: Search, pairs: Sequence[tuple[float, int]], *, nan: bool = Tr
     if whole:
         how = "every code" if asked.operation == "dequantize" else f"every {asked.dtype.name}"
     for scale, zero in dict.fromkeys(pairs):
-        if time.process_time() > until:
-            return Proved(tuple(done), how, _late(done, pairs))
         given = Given(asked, np.empty(0, asked.dtype), np.asarray(scale, asked.scale_dtype), zero)
         tried = _deciding(model, given, whole=whole)
         for one in tried:
             one = one if nan else replace(one, x=one.x[~np.isnan(one.x.astype(np.float64))])  # noqa: PLW2901
-            stages = Stages(one)
-            stages.until = until
             try:
-                same = agreeing(stages, search.cubes, of_model(model, one))
-            except TimeoutError:
+                same = agreeing(Stages(one, work), search.cubes, of_model(model, one))
+            except Spent:
                 return Proved(tuple(done), how, _late(done, pairs))
             if size(same) < size(search.cubes):
                 why = f"with scale {scale!r} and zero point {zero} some inputs tell them apart"
@@ -93,7 +88,7 @@ def _deciding(model: EvaluationModel, given: Given, *, whole: bool) -> list[Give
 
 
 def _late(done: Sequence[Any], pairs: Sequence[Any]) -> str:
-    return f"time was up after {len(done)} of {len(pairs)} pairs of parameters"
+    return f"too many models remain to follow them: {len(done)} of {len(pairs)} pairs of parameters were looked at"
 
 
 def _not_monotone(search: Search, zero_points: bool) -> str:

@@ -1,6 +1,5 @@
 """The search of an operation's models: what was asked and answered, what remains, and the inputs that split it."""
 
-import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -11,7 +10,7 @@ from halfeven.conformance.configuration import code_dtype
 from halfeven.conformance.engine.call import PLAIN, CallShape
 from halfeven.conformance.fingerprints.asking import LARGEST
 from halfeven.conformance.fingerprints.cubes import Cube, everything, holds, merged, size
-from halfeven.conformance.fingerprints.models import FIELDS, Asked, Given, agreeing, stages_of
+from halfeven.conformance.fingerprints.models import FIELDS, Asked, Given, Spent, Work, agreeing, stages_of
 from halfeven.conformance.fingerprints.runs import run_ends, specials
 from halfeven.conformance.inputs import boundaries
 from halfeven.reference.blocks import Array
@@ -24,7 +23,7 @@ _SOME = 96
 _MODERATE = 40  # codes from zero
 _TAIL = 63  # elements: of every vector width there is a longest rest
 _FEW_LEFT = 1 << 16  # models that are followed although no model gives everything
-_SECONDS = 30.0  # of this process's own time
+_PARTS = 1 << 22  # of the models that are followed; what is known needs at most 40 % of it: a fake bfloat16 of 8 bits
 _PER_MODEL = 700  # inputs in a call that one model asks for
 
 
@@ -141,9 +140,9 @@ class Search:
         self.asked = asked
         self.cubes: list[Cube] = [start or all_models(asked)]
         self.late = False
-        """Whether there was no time to follow the models through everything that was seen."""
-        self.until = time.process_time() + _SECONDS
-        """Of this process's own time; then no more models are followed."""
+        """Whether there were too many models to follow them through everything that was seen."""
+        self.work = Work(_PARTS)
+        """How far models are followed; then no more are."""
         self.seen: list[Seen] = []
         self.against: list[Seen] = []
         self.nan: list[Seen] = []
@@ -178,14 +177,12 @@ class Search:
     def _take(self, layer: Seen) -> None:
         if self.late:
             return
-        stages = stages_of(layer.given)
-        stages.until = self.until
         try:
-            if kept := agreeing(stages, self.cubes, layer.value):
+            if kept := agreeing(stages_of(layer.given, self.work), self.cubes, layer.value):
                 self.cubes = kept
             else:
                 self.against.append(layer)
-        except TimeoutError:
+        except Spent:
             self.late = True
 
     def drawn(self, count: int, seed: int) -> list[EvaluationModel]:

@@ -129,7 +129,7 @@ def _judged(subject: Subject, search: Search) -> tuple[Array | None, Proved, Map
     """
     odd = search.take_nan()
     if search.late:
-        subject.asking.note("time was up before all models had been followed: less is decided than was asked")
+        subject.asking.note("too many models to follow them through every answer: less is decided than was asked")
     if search.against or search.late:
         return odd, Proved(()), values(search.cubes)
     proof = proved(search, subject.pairs, nan=odd is None)
@@ -166,7 +166,8 @@ def _profiles(search: Search, *, nan: bool = True) -> Iterator[str]:
         if profile.parameters[0] == "scale" and a.operation in profile.operations and has_own_operations(profile.name):
             model = replace(own, **{n: getattr(profile.model, n) for n in FIELDS[a.operation]})
             model = model if nan else replace(model, nan=search.cubes[0]["nan"][0])
-            if any(holds(cube, model) for cube in search.cubes) and _fits(profile, a):
+            known = any(holds(cube, model) for cube in search.cubes) and _fits(profile, a)
+            if known and (not search.late or _share(model, search.seen, nan=nan) == 1):
                 yield profile.name
 
 
