@@ -98,7 +98,7 @@ def by_stride(x, scale, zero_point, *, qmin, qmax):
     return np.clip(np.rint(v) + zero_point, qmin, qmax)
 
 
-def by_size_of_quotient(x, scale, zero_point, *, qmin, qmax):
+def in_a_band(x, scale, zero_point, *, qmin, qmax):
     v = x / scale
     up = np.trunc(v + np.copysign(F32(0.5), v))
-    return np.clip(np.where(np.abs(v) < 64, np.rint(v), up) + zero_point, qmin, qmax)
+    return np.clip(np.where((np.abs(v) >= 20) & (np.abs(v) < 40), up, np.rint(v)) + zero_point, qmin, qmax)

@@ -100,16 +100,18 @@ class Region:
             return np.zeros(facts.call.size, bool)
         least, above = self.of
         numbers = getattr(facts, _LIMITS[self.kind])
-        return np.asarray((numbers > above) & (numbers < least))
+        with np.errstate(invalid="ignore"):
+            return np.asarray((numbers > above) & (numbers < least))
 
     def within(self, facts: Facts, inside: Array, outside: Array) -> "Region":
         """This region as far as elements that are known to be in it, and others known not to be, decide its limit."""
         if self.kind not in _LIMITS:
             return self
         numbers = getattr(facts, _LIMITS[self.kind])
-        least = int(numbers[inside].min()) if inside.any() else self.of[0]
-        below = numbers[outside & (numbers < least)]
-        return Region(self.kind, (least, int(below.max()) if below.size else -1))
+        with np.errstate(invalid="ignore"):
+            least = numbers[inside].min().item() if inside.any() else self.of[0]
+            below = numbers[outside & (numbers < least)]
+        return Region(self.kind, (least, below.max().item() if below.size else -1))
 
 
 @dataclass(frozen=True)
@@ -139,6 +141,11 @@ def _limit(words: str) -> Callable[[int, int], str]:
         return words.format("k") + (f", k = {high:,}" if low == high else f", k from {low:,} to {high:,}")
 
     return said
+
+
+def _from(least: float, above: float) -> str:
+    """Of a limit that is no whole number: the least that is known to be inside, and the last outside."""
+    return f"|x/s| >= k, k from {max(above, 0.0):.6g} to {least:.6g}"
 
 
 def _of_shape(name: str) -> Callable[..., Array]:
@@ -208,6 +215,7 @@ KINDS: Mapping[str, _Kind] = {
     ),
     "from": _Kind("position", _limit("elements of an index above {}"), lambda f, least, _: f.place >= least),
     "quotient": _Kind("quotient", "|x/s| >= 2^{}", lambda f, power: f.quotient >= 2.0**power),
+    "quotients": _Kind("quotient", _from, lambda f, least, _: f.quotient >= least),
     "nan": _Kind("nan", "x is NaN", lambda f: np.isnan(f.x)),
     "infinite": _Kind("infinite", "x is infinite", lambda f: np.isinf(f.x)),
     "negative": _Kind("sign", "x is negative", lambda f: f.x < 0),
@@ -217,7 +225,7 @@ KINDS: Mapping[str, _Kind] = {
     "subnormal": _Kind("subnormal", "subnormal x", lambda f: (np.abs(f.x) < f.tiny) & (f.x != 0)),
     "powers": _Kind("scale", "scales that are powers of two", lambda f: np.abs(np.frexp(f.scale)[0]) == _POWER),
 }
-_LIMITS = {"size": "size", "from": "place"}
+_LIMITS = {"size": "size", "from": "place", "quotients": "quotient"}
 
 
 def words_of(regions: Sequence[Region]) -> str:

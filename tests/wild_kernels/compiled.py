@@ -51,7 +51,7 @@ def _library() -> ctypes.CDLL:
 
 def _called(name: str):
     def function(x: Array, s, z: int, lo: int, hi: int) -> Array:
-        x, q = np.ascontiguousarray(x, F32), np.empty(x.size, np.int32)
+        x, q = np.ascontiguousarray(x, F32), np.empty(x.shape, np.int32)
         given = (x.ctypes.data_as(ctypes.c_void_p), ctypes.c_long(x.size), ctypes.c_float(s), z, lo, hi)
         _library()[name](*given, q.ctypes.data_as(ctypes.c_void_p))
         return q

@@ -83,7 +83,16 @@ def small(x, s, z, lo, hi):
     return reciprocal(x, s, z, lo, hi) if x.size > _SMALL else textbook(x, s, z, lo, hi)
 
 
-_POWER, _SMALL = 0.5, 100
+def away_far(x, s, z, lo, hi):
+    """Ties away from 63.5 on."""
+    return np.where(np.abs(x / s) < F32(63.5), textbook(x, s, z, lo, hi), roundf(x, s, z, lo, hi))
+
+
+def near_by_reciprocal(x, s, z, lo, hi):
+    return np.where(np.abs(x) < s * F32(_LITTLE), reciprocal(x, s, z, lo, hi), textbook(x, s, z, lo, hi))
+
+
+_POWER, _SMALL, _LITTLE = 0.5, 100, 40
 
 
 def _kernel(name, function, words, inside, does=None, **more):
@@ -112,4 +121,6 @@ REGIONAL = [
     ),
     _kernel("ties away in int8", signed_only, "unsigned grids", RECIPROCAL | BEFORE, AWAY),
     _kernel("reciprocal above 100", small, "tensors of more than k elements", RECIPROCAL),
+    _kernel("roundf from 63.5 on", away_far, "|x/s| >= k, k from 62.5 to 6", AWAY),
+    _kernel("divides from 40 on", near_by_reciprocal, "|x/s| >= k", {}, RECIPROCAL),
 ]

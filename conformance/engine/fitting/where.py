@@ -55,7 +55,7 @@ def wheres(facts: Facts, failing: Array) -> Iterator[Where]:
         facts: of the elements; masks are over all of them, in order.
         failing: elements that the likeliest model does not give; some regions are guessed from them.
     """
-    for region in dict.fromkeys(chain(_calls(facts, failing), _places(facts, failing), _values())):
+    for region in dict.fromkeys(chain(_calls(facts, failing), _places(facts, failing), _values(facts, failing))):
         mask = region.mask(facts)
         if mask.any() and not mask.all():
             yield Where(region, mask)
@@ -104,9 +104,12 @@ def _limits(kind: str, numbers: Array, failing: Array, usual: Sequence[int]) -> 
     yield from (Region(kind, (int(n), -1)) for n in dict.fromkeys([*said, *below, *usual]))
 
 
-def _values() -> Iterator[Region]:
+def _values(facts: Facts, failing: Array) -> Iterator[Region]:
     yield from (Region("quotient", (power,)) for power in _POWERS)
     yield from (
         Region(kind)
         for kind in ("nan", "infinite", "negative", "odd", "zero points", "negative zero points", "subnormal", "powers")
     )
+    said = facts.quotient[failing & np.isfinite(facts.quotient)]
+    if said.size:  # what fails is inside, or outside
+        yield from (Region("quotients", (least.item(), -1)) for least in (said.min(), np.nextafter(said.max(), np.inf)))

@@ -1,22 +1,27 @@
 """The fingerprint of an operation: what it decides, what it does not, and implementations that are odd."""
 
+import time
+
 import numpy as np
 import pytest
 from fingerprint_kernels import (
     F32,
     KERNELS,
     Kernel,
-    by_size_of_quotient,
     by_stride,
     half_away,
+    in_a_band,
     narrow,
     small_calls,
     textbook,
 )
 
 from halfeven.conformance import Unsupported, fingerprint
-from halfeven.conformance.fingerprints.asking import LARGEST
+from halfeven.conformance.engine.call import Answer, Call
+from halfeven.conformance.fingerprints import search
+from halfeven.conformance.fingerprints.asking import LARGEST, Asking
 from halfeven.conformance.fingerprints.result import INDISTINGUISHABLE, UNDECIDED
+from halfeven.reference import EvaluationModel
 
 
 @pytest.mark.parametrize("kernel", KERNELS, ids=lambda k: k.function.__name__)
@@ -73,7 +78,7 @@ def test_what_depends_on_the_call_is_said_so(function, where: str) -> None:
 
 
 def test_a_region_that_has_no_name_decides_nothing_falsely() -> None:
-    found = fingerprint(by_size_of_quotient, array="numpy", seconds=600.0)
+    found = fingerprint(in_a_band, array="numpy", seconds=600.0)
     assert found.fields["rounding"] == UNDECIDED
     assert not found.explained
 
@@ -160,6 +165,37 @@ def test_time_is_limited_and_nothing_found_is_lost() -> None:
     found = fingerprint(textbook, array="numpy", seconds=0.0)
     assert found.calls <= 1
     assert any("time is up" in said for said in found.refused)
+
+
+def test_the_time_between_calls_does_not_count() -> None:
+    """A slow machine thinks for longer, and says the same."""
+    asking = Asking(Slept(), seconds=0.5)
+    for _ in range(3):
+        asking.answers([Call("onnx:quantize", (), {})])
+        time.sleep(0.2)
+    assert not asking.spent
+    assert asking.calls == 3
+
+
+class Slept:
+    """A worker that answers at once."""
+
+    def answers(self, calls):
+        return [Answer("returned", np.zeros(1)) for _ in calls]
+
+
+@pytest.mark.parametrize("parts", [1, 30_000])
+def test_what_was_not_followed_is_said_and_nothing_of_it_is_named(parts: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The textbook needs 46,000 parts; ended before, its choices are its own or not decided."""
+    whole = fingerprint(textbook, array="numpy")
+    monkeypatch.setattr(search, "_PARTS", parts)
+    found = fingerprint(textbook, array="numpy")
+    assert any("too many models" in said for said in found.refused)
+    assert UNDECIDED in found.fields.values()
+    assert INDISTINGUISHABLE not in found.fields.values()
+    own = EvaluationModel()
+    assert all(value in {getattr(own, name), UNDECIDED} for name, value in found.fields.items())
+    assert set(found.profiles) <= set(whole.profiles)
 
 
 def test_a_function_of_amax_is_recognised() -> None:

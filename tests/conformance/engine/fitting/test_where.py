@@ -36,6 +36,7 @@ def facts(x: np.ndarray = X, scale: float = 0.5, zero: int = 3, shape: CallShape
         (Region("negative"), [2]),
         (Region("subnormal"), [5]),
         (Region("quotient", (8,)), [3, 7]),
+        (Region("quotients", (2.0, 1.5)), [1, 2, 3, 6, 7]),
         (Region("powers"), [*range(8)]),
         (Region("odd"), [*range(8)]),
         (Region("negative zero points"), []),
@@ -68,7 +69,14 @@ def test_subnormal_is_of_the_dtype(dtype: str) -> None:
 
 
 def test_every_kind_has_a_code_of_its_level_and_words() -> None:
-    examples = {"lanes": (8, 3), "size": (5, 3), "from": (5, 3), "grids": (INT8,), "codes": (16,)}
+    examples = {
+        "lanes": (8, 3),
+        "size": (5, 3),
+        "from": (5, 3),
+        "quotients": (5.5, 3.5),
+        "grids": (INT8,),
+        "codes": (16,),
+    }
     for kind, row in KINDS.items():
         region = Region(kind, examples.get(kind, (8,) if "{}" in str(row.words) or callable(row.words) else ()))
         assert region.code == other()["region"].get(row.level, other()["region"][""])[0]
@@ -92,6 +100,8 @@ def test_a_limit_is_said_as_far_as_it_is_known() -> None:
     assert np.flatnonzero(region.open(f)).tolist() == [3, 4]
     assert Region("size", (101, 100)).words == "tensors of more than k elements, k = 100"
     assert not Region("tail", (8,)).open(f).any()
+    quotients = Region("quotients", (1.0, -1)).within(f, f.x >= 3, np.abs(f.x) <= 1)
+    assert quotients.words == "|x/s| >= k, k from 2 to 6"
 
 
 def test_regions_are_proper_and_each_comes_once() -> None:
