@@ -9,7 +9,7 @@ import numpy as np
 
 from halfeven.conformance.fingerprints.cubes import size
 from halfeven.conformance.fingerprints.models import Asked, Given, Spent, Stages, Work, agreeing, of_model
-from halfeven.conformance.fingerprints.runs import every, monotone, run_ends, specials
+from halfeven.conformance.fingerprints.runs import LIMITING, every, monotone, predicted, run_ends, specials
 from halfeven.conformance.fingerprints.search import Search
 from halfeven.reference.model import EvaluationModel
 
@@ -61,6 +61,9 @@ def proved(search: Search, pairs: Sequence[tuple[float, int]], *, nan: bool = Tr
         how = "every code" if asked.operation == "dequantize" else f"every {asked.dtype.name}"
     for scale, zero in dict.fromkeys(pairs):
         given = Given(asked, np.empty(0, asked.dtype), np.asarray(scale, asked.scale_dtype), zero)
+        if not whole and _limiting(search) and not _ends_are_the_grids(model, given):
+            why = f"with scale {scale!r} and zero point {zero} the largest inputs have other codes than the grid's ends"
+            return Proved(tuple(done), how, why)
         tried = _deciding(model, given, whole=whole)
         for one in tried:
             one = one if nan else replace(one, x=one.x[~np.isnan(one.x.astype(np.float64))])  # noqa: PLW2901
@@ -85,6 +88,19 @@ def _deciding(model: EvaluationModel, given: Given, *, whole: bool) -> list[Give
     x = np.concatenate([run_ends(model, given), specials(asked.dtype)])
     coded = replace(given, asked=replace(asked, operation="quantize"), x=x)
     return [coded] if asked.operation == "quantize" else [coded, replace(given, x=x)]
+
+
+def _limiting(search: Search) -> bool:
+    """Whether some model that remains wraps, but for the limits that it sets x."""
+    return any("wrap" in cube["overflow"] and LIMITING & {*cube["division"]} for cube in search.cubes)
+
+
+def _ends_are_the_grids(model: EvaluationModel, given: Given) -> bool:
+    """Whether the largest inputs have the codes at the ends of the grid, as of what limits x and does not wrap."""
+    asked = replace(given.asked, operation="quantize")
+    largest = specials(asked.dtype)[-2:]
+    codes = predicted(model, largest, replace(given, asked=asked))
+    return codes.tolist() == [asked.grid.qmax, asked.grid.qmin]
 
 
 def _late(done: Sequence[Any], pairs: Sequence[Any]) -> str:

@@ -7,7 +7,8 @@ changes this only beyond 2^30 codes: there the code is the last one, and from on
 the code that the overflow gives: again one step.
 
 Of such a function every run of equal codes has two ends. Another such function that gives the same at both ends of each
-run gives the same between them: what is between two equal steps is equal to them. The ends are found by bisection of
+run gives the same between them: what is between two equal steps is equal to them. A range form limits x first: if it
+wraps at all, its codes at both ends of the inputs are not those of the grid. The ends of runs are found by bisection of
 the ordered bit patterns, so all 2^32 float32 are decided by some 600 of them. NaN, the infinities and the zeros are
 inputs of their own. The inputs of a 16-bit dtype are looked at one by one, and so are codes: nothing is assumed there.
 """
@@ -23,26 +24,29 @@ from halfeven.reference.blocks import Array
 from halfeven.reference.choices import Coding
 from halfeven.reference.model import EvaluationModel, quantize
 
-__all__ = ["every", "monotone", "predicted", "run_ends", "specials"]
+__all__ = ["LIMITING", "every", "monotone", "predicted", "run_ends", "specials"]
 
 _WIDE = 512  # boundaries of a grid with more codes that are looked at
 _FAR = 2.0**30  # codes: nothing that has 32 bits overflows before
 _WRAPPING = frozenset({"int16", "int16-sum", "int8", "int8-sum"})
 _BYTE = np.iinfo(np.int8)
+#: Divisions that limit x to the range of the grid: their codes ascend if those of the largest inputs are its ends.
+LIMITING = frozenset(EvaluationModel.choices()["division"]) - frozenset(Coding.choices()["division"])
 _SHORT = 2  # bytes of a dtype of which all inputs are looked at
 
 
 def monotone(model: EvaluationModel, grid: Grid, *, zero_points: bool = True) -> bool:
     """Whether the argument above holds for the model: nothing in it wraps within 2^30 codes.
 
-    What is limited before it is converted does not wrap in a type that holds it, with the zero point or without.
+    What is limited before it is converted does not wrap in a type that holds it, with the zero point or without. Of
+    what limits x the largest inputs have to be looked at besides.
     """
     # What is limited last, since the zero point is in it already, or is 0.
     added = not zero_points or model.zero_point == "before-rounding"
     added = added or (model.zero_point == "fused" and model.division in Coding.choices()["division"])
     last = model.clamp in {"before-zero-point", "twice"} and added and model.integer not in _WRAPPING
     early = model.clamp == "before-rounding" or last
-    if not (model.overflow == "saturate" or early):
+    if not (model.overflow == "saturate" or early or model.division in LIMITING):
         return False
     if model.integer not in _WRAPPING:
         return True

@@ -1,6 +1,7 @@
 """The proof by run ends, held against all inputs of a 16-bit dtype, where both can be had."""
 
 from dataclasses import replace
+from itertools import product
 
 import ml_dtypes
 import numpy as np
@@ -8,7 +9,7 @@ import pytest
 
 from halfeven.conformance.bits import ordered
 from halfeven.conformance.fingerprints.models import Asked, Given
-from halfeven.conformance.fingerprints.runs import every, monotone, predicted, run_ends
+from halfeven.conformance.fingerprints.runs import LIMITING, every, monotone, predicted, run_ends
 from halfeven.reference import Grid
 from halfeven.reference.model import EvaluationModel
 
@@ -52,6 +53,23 @@ def test_what_is_called_monotone_is(model: EvaluationModel) -> None:
     inside = np.abs(x.astype(np.float64)) < 2.0**30 * 0.1
     steps = np.diff(predicted(model, x, of)[inside][np.argsort(ordered(x[inside]), kind="stable")])
     assert (steps >= 0).all()
+
+
+@pytest.mark.parametrize("zero_point", ["after-rounding", "before-rounding"])
+def test_what_limits_x_ascends_where_its_ends_are_the_grids(zero_point: str) -> None:
+    """Of every bfloat16, computed in bfloat16, where quotients reach beyond the grid: some have other ends."""
+    x = every(given("bfloat16").asked.dtype)
+    x = np.sort(x[np.isfinite(x.astype(np.float64))])
+    ends = set()
+    for division, rounding in product(sorted(LIMITING), ["half-even", "half-up", "floor", "ceil"]):
+        model = replace(PLAIN, division=division, rounding=rounding, zero_point=zero_point, overflow="wrap")
+        assert monotone(model, INT8)
+        for scale in (0.1, 1 / 3):
+            codes = predicted(model, x, given("bfloat16", scale))
+            kept = [codes[0], codes[-1]] == [-128, 127]
+            assert kept <= bool((np.diff(codes) >= 0).all())
+            ends.add(kept)
+    assert ends == {True, False}
 
 
 @pytest.mark.parametrize("change", [{"overflow": "wrap"}, {"integer": "int8"}, {"integer": "int8-sum"}])
