@@ -61,11 +61,13 @@ class Case:
 def code_dtype(grid: Grid) -> np.dtype[Any]:
     """The smallest signed type that holds the grid, or unsigned type where no code is negative.
 
+    Of more than 16 bits it is int32 wherever that holds the codes: what computes with integers rarely has uint32.
+
     Raises:
         ValueError: 32 bits do not hold it.
     """
     kind = "int" if grid.qmin < 0 else "uint"
-    for name in (f"{kind}{bits}" for bits in (8, 16, 32)):
+    for name in (f"{kind}8", f"{kind}16", "int32", "uint32"):
         info = np.iinfo(name)
         if info.min <= grid.qmin and grid.qmax <= info.max:
             return np.dtype(name)

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from halfeven.reference.behaviour import Behaviour, choice
 
-__all__ = ["Coding", "Converting", "Decoding", "Faking", "Signed", "Subtracting"]
+__all__ = ["Coding", "Converting", "Decoding", "Faking", "Signed", "Storing", "Subtracting"]
 
 
 @dataclass(frozen=True)
@@ -82,6 +82,19 @@ class Converting(Coding):
             "int32": "converts to int32 before adding the zero point",
             "int64": "converts to int64 before adding the zero point",
             "int64-sum": "converts to int64 after adding the zero point",
+        }
+    )
+
+
+@dataclass(frozen=True)
+class Storing(Converting):
+    """And with ends of the grid that the arithmetic may not hold."""
+
+    # What int32 does not hold becomes its minimum, as x86 converts it; on a grid that is not within int32 it stays.
+    ends: str = choice(
+        {
+            "kept": "keeps to an end of the grid that the arithmetic rounds outward",
+            "rounded": "converts to int32 an end of the grid that the arithmetic rounds outward",
         }
     )
 

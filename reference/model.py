@@ -15,7 +15,7 @@ import numpy as np
 
 from halfeven.reference.behaviour import Behaviour, choice
 from halfeven.reference.blocks import Array, BlockSize, per_element
-from halfeven.reference.choices import Coding, Converting, Decoding
+from halfeven.reference.choices import Coding, Decoding, Storing
 from halfeven.reference.grid import Grid
 from halfeven.reference.rounding import cast_once
 from halfeven.reference.steps import HALVES, added, converted, held, inverse, limited, of_range, rounded
@@ -38,12 +38,12 @@ __all__ = [
 
 def _also(name: str, more: Mapping[str, str]) -> Any:
     """The choice that the smaller behaviours have by this name, with more values."""
-    known = {**Coding.choices(), **Converting.choices(), **Decoding.choices()}[name]
+    known = {**Storing.choices(), **Decoding.choices()}[name]
     return choice({**known, **more})
 
 
 @dataclass(frozen=True)
-class EvaluationModel(Decoding, Converting):
+class EvaluationModel(Decoding, Storing):
     """How one quantizer computes. The default is the textbook: clamp(half_even(x / s) + z, qmin, qmax).
 
     A formula whose calls tell fewer choices apart has one of the behaviours in ``choices``. In the words, lo and hi are
@@ -191,7 +191,9 @@ def compute_dtype(model: EvaluationModel, x: DType, scale: DType, grid: Grid) ->
 def quantize(
     model: EvaluationModel, x: Array, scale: Array, zero: Array, grid: Grid, block_size: BlockSize | None = None
 ) -> Array:
-    """The codes of ``x`` under ``model``, as floats (float64 where ``integer`` is set, else of the quotient's dtype).
+    """The codes of ``x`` under ``model``, as floats.
+
+    Of the quotient's dtype; of float64 where ``integer`` is set, or where that dtype rounds an end of the grid outward.
 
     Args:
         model: what to carry out.
@@ -262,7 +264,7 @@ def rounded_of(model: EvaluationModel, v: Array, z: Array, lo: Array, hi: Array)
 
 
 def codes_of(model: EvaluationModel, v: Array, r: Array, z: Array, lo: Array, hi: Array) -> Array:
-    """The third stage: codes of integers ``r``; read are integer, clamp, overflow, nan and where the sum is made."""
+    """The third stage: codes of integers ``r``; read are integer, clamp, overflow, ends, nan, where the sum is made."""
     with np.errstate(all="ignore"):
         q = converted(r, _addend(model, z, lo) if _adds_after(model) else None, model.integer)
         return _nan(model, _to_grid(model, q, lo, hi), np.isnan(v), z, lo, hi)
@@ -339,7 +341,7 @@ def fake_quantize(
     Unless ``product`` is output it is dequantized in ``x``'s dtype, as any codes are. The result has the shape of
     ``x``; arguments and errors as in ``quantize``.
     """
-    q = quantize(model, x, scale, zero, grid, block_size)
+    q = quantize(replace(model, ends="kept"), x, scale, zero, grid, block_size)  # the codes are not stored
     t = x.dtype if model.product != "output" else compute_dtype(model, x.dtype, scale.dtype, grid)
     with np.errstate(all="ignore"):
         return cast_once(dequantize(model, q, scale, zero, t, block_size, grid), x.dtype)
@@ -400,7 +402,16 @@ def _to_grid(model: EvaluationModel, q: Array, lo: Array, hi: Array) -> Array:
         return np.where(np.isfinite(wide), wrapped, lo).astype(q.dtype)
     if model.clamp == "before-zero-point":
         return q
-    return limited(q, lo.astype(q.dtype), hi.astype(q.dtype))
+    ends = lo.astype(q.dtype), hi.astype(q.dtype)
+    found = limited(q, *ends)
+    if not np.any((ends[0] < lo) | (ends[1] > hi)):
+        return found
+    wide = found.astype(np.float64)
+    if model.ends == "kept":
+        return limited(wide, lo, hi)
+    info = np.iinfo(np.int32)
+    within = (lo >= info.min) & (hi <= info.max)
+    return np.where(within & (wide > info.max), np.float64(info.min), wide)
 
 
 def _nan(model: EvaluationModel, q: Array, where: Array, z: Array, lo: Array, hi: Array) -> Array:

@@ -67,6 +67,7 @@ class Profile:
         scale_dtype: the dtype of the scales handed over: the input's own, or float32 for every input.
         codes: what quantize returns: the grid's integer type, or floats of the input's dtype.
         bits: the narrowest and the widest grid that the document allows.
+        within: the codes of the document's widest integer, where a grid of such a width may reach beyond them.
         grids: the grids that the document allows where they are not all of the widths in ``bits``.
         partial_blocks: whether the last block of a dimension may be short.
         model_scale: the model's scale from the first documented parameter.
@@ -84,6 +85,7 @@ class Profile:
     scale_dtype: Literal["input", "float32"] = "float32"
     codes: Literal["integer", "input"] = "integer"
     bits: tuple[int, int] = (1, 16)
+    within: Grid | None = None
     grids: tuple[Grid, ...] | None = None
     partial_blocks: bool = False
     model_scale: Callable[[Array, Grid], Array] = _same
@@ -143,6 +145,8 @@ class Profile:
         """Whether the document allows ``grid``: one of ``grids`` or, without them, of a width in ``bits``."""
         if self.grids is not None:
             return grid in self.grids
+        if self.within is not None and not (grid.qmin in self.within and grid.qmax in self.within):
+            return False
         return self.bits[0] <= grid.bits <= self.bits[1]
 
     def above_smallest(self, x: Array, parameter: Array, block_size: BlockSize | None) -> Array:

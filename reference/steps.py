@@ -112,7 +112,7 @@ def _half_truncated(v: Array) -> Array:
     """The integer part of v + 1/2: below -1/2 one more than half up, unless the sum is an integer."""
     up = half_up(v)
     above = (v < -HALVES["half-truncated"]) & (np.abs(v - np.trunc(v)) != HALVES["half-truncated"])
-    return np.where(above, up + np.ones((), v.dtype), up)
+    return np.copysign(np.where(above, up + np.ones((), v.dtype), up), v)  # a zero has the sign of its operand
 
 
 def converted(r: Array, addend: Array | None, integer: str) -> Array:

@@ -1,11 +1,12 @@
 """An operation of a profile as one NumPy expression, made from its evaluation model, for scripts that stand alone."""
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from halfeven.reference import Grid
-from halfeven.reference.choices import Converting, Decoding
+from halfeven.reference.choices import Decoding, Storing
 from halfeven.reference.model import EvaluationModel, compute_dtype
 from halfeven.reference.profile import Operation, Profile
 
@@ -21,7 +22,7 @@ _AWAY = {
     "half-up": f"np.where(v > 0, {_REST} >= 0.5, f > 0.5)",
     "half-down": f"np.where(v < 0, {_REST} >= 0.5, f > 0.5)",
 }
-_SMALLER = {**Converting.choices(), **Decoding.choices()}
+_SMALLER = {**Storing.choices(), **Decoding.choices()}
 #: The values of each choice that can be said.
 _DOCUMENTED = {name: _SMALLER.get(name, [next(iter(words))]) for name, words in EvaluationModel.choices().items()} | {
     "clamp": ["after", "before-rounding", "before-zero-point"],
@@ -63,8 +64,10 @@ def expression(profile: Profile, operation: Operation, grid: Grid, x: DType, sca
         return _reals(model, "q", None, first, scale, zero, x)
     # The codes per real are needed twice.
     s, given = ("s", "(s := np.float32(qmax) / amax)") if first == "amax" else (first, first)
-    codes = _codes(model, given, scale, zero, grid, x, t)
-    held = t if model.integer == "none" and model.overflow == "saturate" else np.dtype(np.float64)
+    stored = model if operation == "quantize" else replace(model, ends="kept")
+    codes = _codes(stored, given, scale, zero, grid, x, t)
+    stays = model.integer == "none" and model.overflow == "saturate" and not _outward(model, t, grid)
+    held = t if stays else np.dtype(np.float64)
     if operation == "quantize":
         return _cast(codes, x) if profile.codes == "input" and held != x else codes
     out = t if model.product == "output" else x
@@ -93,6 +96,8 @@ def _codes(model: EvaluationModel, s: str, scale: DType, zero: str, grid: Grid, 
         q = f"np.where(np.isinf(q := np.float64({q})), qmin, np.mod(np.fmod(q, {codes}) - qmin, {codes}) + qmin)"
     elif model.clamp == "after" or (model.clamp == "before-rounding" and after):
         q = _clipped(q, t if model.integer == "none" else np.dtype(np.float64), grid)
+    if model.overflow == "saturate" and model.clamp != "before-zero-point" and _outward(model, t, grid):
+        q = _stored(model, q, grid)
     return q if model.nan == "propagate" else _nan(model, q, quotient, zero and f"{plus} {zero}".removeprefix("+ "), t)
 
 
@@ -141,6 +146,23 @@ def _clipped(q: str, t: DType, grid: Grid) -> str:
         return f"np.clip({q}, qmin, qmax)"
     low, high = _cast("qmin", t), _cast("qmax", t)
     return f"np.where((q := {q}) < qmin, {low}, np.where(q > qmax, {high}, q))"
+
+
+def _outward(model: EvaluationModel, t: DType, grid: Grid) -> bool:
+    """Whether the arithmetic rounds an end of the grid to a number beyond it."""
+    if model.integer != "none":
+        return False
+    with np.errstate(over="ignore"):
+        low, high = (float(np.asarray(end, np.float64).astype(t)) for end in (grid.qmin, grid.qmax))
+    return low < grid.qmin or high > grid.qmax
+
+
+def _stored(model: EvaluationModel, q: str, grid: Grid) -> str:
+    """Codes of which some may be such a number."""
+    if model.ends == "kept":
+        return f"np.clip(np.float64({q}), qmin, qmax)"
+    within = grid.qmin in (whole := Grid.from_dtype(np.int32)) and grid.qmax in whole
+    return f"np.where((q := np.float64({q})) > {whole.qmax}, {whole.qmin}, q)" if within else f"np.float64({q})"
 
 
 def _integer(r: str, to: str) -> str:

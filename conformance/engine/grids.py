@@ -14,6 +14,8 @@ _GRIDS: dict[Tier, tuple[Grid, ...]] = {
         *(Grid.from_bitwidth(4, signed=s) for s in (True, False)),
         *(Grid.from_bitwidth(16, signed=s) for s in (True, False)),
         Grid.from_bitwidth(1, signed=False),
+        # The ends of int32, which the 24 bits of float32 do not hold.
+        *(Grid.from_bitwidth(b, signed=s) for b, s in ((32, True), (31, False))),
     ),
     "standard": (
         *(Grid.from_bitwidth(b, signed=s) for b in (8, 4, 16) for s in (True, False)),
@@ -21,6 +23,7 @@ _GRIDS: dict[Tier, tuple[Grid, ...]] = {
         Grid(-7, 7),
         Grid(3, 200),
         *(Grid.from_bitwidth(b, signed=s) for b in (1, 2, 3, 5, 6, 7, 10, 12) for s in (True, False)),
+        *(Grid.from_bitwidth(b, signed=s) for b in (32, 31, 25, 24, 17) for s in (True, False)),
     ),
 }
 

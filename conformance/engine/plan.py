@@ -20,6 +20,7 @@ from halfeven.reference.systems import PROFILES
 
 __all__ = ["plan"]
 
+_QUARTER = 0.25  # of a step
 _GRANULARITIES = {"first": 1, "two": 2, "all": 5}
 
 
@@ -85,6 +86,7 @@ def _configurations(
         granularities = offer.granularities[: _GRANULARITIES[check.granularities]]
     for dtype in dtypes if check.every_dtype else dtypes[:1]:
         held = [g for g in available if not coded or _holds(profile, dtype, g)]
+        held = [g for g in held if not check.spare or g.num_steps * float(np.finfo(dtype).eps) <= _QUARTER]
         for grid in held if check.every_grid else _one_of_each_sign(held):
             for granularity in granularities:
                 yield Configuration(operation, dtype, grid, (), granularity)

@@ -169,6 +169,7 @@ _FIELDS: dict[str, dict[str, str]] = {
     "wrap": {"overflow": "wrap"},
     "int32-cast": {"integer": "int32"},
     "int64-cast": {"integer": "int64"},
+    "end-past-the-grid": {"ends": "rounded"},
     "float64-arithmetic": {"compute": "float64"},
 }
 

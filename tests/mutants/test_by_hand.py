@@ -17,7 +17,7 @@ from halfeven.reference.systems import PROFILES
 from mutants.by_hand import MUTANTS, backend
 
 DOCUMENTED = [name for name, p in PROFILES.items() if "@" not in name and p.operations]
-_TRIED = {Grid(-128, 127), Grid(0, 255), Grid(-127, 127)}
+_TRIED = {Grid(-128, 127), Grid(0, 255), Grid(-127, 127), Grid(-(2**31), 2**31 - 1)}
 
 # What the issue of this suite names, and where the profiles at hand can show it.
 NAMED = [

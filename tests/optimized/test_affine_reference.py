@@ -9,6 +9,7 @@ import numpy.typing as npt
 import pytest
 import torch
 
+from halfeven.conformance.inputs import boundaries
 from halfeven.optimized import affine
 from halfeven.reference import Grid, model
 from halfeven.reference.systems import PROFILES
@@ -121,6 +122,38 @@ def test_same_bits_as_the_aimet_profile(grid: Grid, name: str, granularity: str)
         back = AIMET.dequantize(q.numpy().astype(np.int64), scale, offset, grid, dtype, block)
         r = affine.dequantize(q, ts, tz, block_size=block)
         np.testing.assert_array_equal(bit_patterns(r, name), expected_bits(back, name))
+
+
+WIDE = [Grid.from_bitwidth(b, signed=s) for b in (17, 24, 25, 31, 32) for s in (True, False)]
+
+
+@pytest.mark.parametrize("name", DTYPES)
+@pytest.mark.parametrize("grid", WIDE, ids=str)
+def test_codes_that_float32_does_not_hold(grid: Grid, name: str) -> None:
+    """Boundaries, ends and what lies beyond, with zero points at the ends; codes of 32 bits go back to float32."""
+    dtype, scales = numpy_dtype(name), np.array([1, 0.1, 0.75, 2.0**-20], np.float32)
+    for z in (0, 1, -3, grid.qmin, grid.qmax):
+        s, zero = scales.astype(np.float64), np.full(scales.shape, z)
+        with np.errstate(all="ignore"):
+            each = [boundaries.boundaries(s, zero, grid, dtype), boundaries.edges(s, zero, grid, dtype)]
+            x = np.concatenate([*each, boundaries.huge(s, dtype)], axis=1)
+        given = to_torch(x, name), torch.from_numpy(scales)[:, None], torch.tensor(z)
+        expected = scales[:, None], np.asarray(float(-z))
+        fake = affine.quantize_dequantize(*given, qmin=grid.qmin, qmax=grid.qmax)
+        np.testing.assert_array_equal(
+            bit_patterns(fake, name), expected_bits(AIMET.fake_quantize(x, *expected, grid), name)
+        )
+        if grid.qmax >= 2**31:
+            with pytest.raises(ValueError, match=r"dtype=torch.int32 is not accepted|does not hold|qmax"):
+                affine.quantize(*given, qmin=grid.qmin, qmax=grid.qmax, dtype=torch.int32)
+            continue
+        codes = model.quantize(AIMET.model, x, *expected, grid)
+        q = affine.quantize(*given, qmin=grid.qmin, qmax=grid.qmax, dtype=torch.int32)
+        np.testing.assert_array_equal(q.numpy(), codes)
+        assert codes.min() == grid.qmin
+        assert codes.max() == grid.qmax
+        back = affine.dequantize(q, *given[1:], dtype=torch.float32).numpy()
+        np.testing.assert_array_equal(back, AIMET.dequantize(codes, *expected, grid, np.dtype(np.float32)))
 
 
 @pytest.mark.parametrize("name", DTYPES)

@@ -4,7 +4,7 @@ A value of a float format is a Python float that the format holds, so infinities
 place; between two roundings every number is a rational.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cache
 from math import copysign, floor, inf, isfinite, isinf, isnan, ldexp, nan
@@ -214,7 +214,7 @@ def fake_quantize(
     model: EvaluationModel, x: float, scale: float, zero: float, grid: Grid, x_form: Format, scale_form: Format
 ) -> float:
     """One ``x`` quantized, then dequantized in the compute format, or in its own where the product is promoted."""
-    q = quantize(model, x, scale, zero, grid, x_form, scale_form)
+    q = quantize(replace(model, ends="kept"), x, scale, zero, grid, x_form, scale_form)
     form = x_form if model.product != "output" else _compute(model, x_form, scale_form, grid)
     return round_value(dequantize(model, q, scale, zero, form, scale_form, grid), x_form)
 
@@ -397,7 +397,15 @@ def _to_grid(model: EvaluationModel, q: float, grid: Grid, held: Format) -> floa
         if not isfinite(q):
             return lo
         return round_to((Fraction(q) - grid.qmin) % (grid.qmax - grid.qmin + 1) + grid.qmin, held)
-    return q if model.clamp == "before-zero-point" else _clamp(q, lo, hi)
+    if model.clamp == "before-zero-point":
+        return q
+    code = _clamp(q, lo, hi)
+    if model.ends == "kept":  # an end that was rounded inward is as far as codes get
+        return _clamp(code, float(grid.qmin), float(grid.qmax))
+    outward = lo < grid.qmin or hi > grid.qmax
+    if outward and grid.qmin >= -(2**31) and grid.qmax < 2**31 <= code:
+        return -(2.0**31)
+    return code
 
 
 def _clamp(v: float, lo: float, hi: float) -> float:

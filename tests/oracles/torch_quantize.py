@@ -26,7 +26,7 @@ _FAKE = EvaluationModel()
 _FAKE_EXACT = replace(_FAKE, division="reciprocal", nan="qmin", subtract="exact")
 _FAKE_INT64 = replace(_FAKE, division="reciprocal", integer="int64-sum", subtract="exact")
 _WIDE = EvaluationModel(compute="float32", product="promoted")
-_WIDE_RECIPROCAL = replace(_WIDE, division="reciprocal", nan="zero")
+_WIDE_RECIPROCAL = replace(_WIDE, division="reciprocal", nan="zero", ends="rounded")
 
 
 def _elements(x: Array, scales: Any, zeros: Any, axis: int | None) -> Iterator[tuple[float, float, float]]:

@@ -227,7 +227,8 @@ def test_the_dtype_of_aimet_s_arithmetic_by_three_rules_and_by_hand() -> None:
 )
 def test_numpy_expression_gives_what_the_profile_gives(profile: Profile, dtype: str) -> None:
     """The one-line expressions of the scripts, run as they stand, per tensor."""
-    for grid in (Grid(-8, 7), Grid(-127, 127), Grid(0, 15)):
+    wide = [g for g in (Grid.from_dtype(np.int32), Grid(0, 2**31 - 1)) if profile.accepts(g)]
+    for grid in (Grid(-8, 7), Grid(-127, 127), Grid(0, 15), *wide):
         compare_with_expression(profile, np.dtype(WIDE[dtype]), grid, sets=30)
 
 
@@ -240,6 +241,7 @@ COMPANIES = (
     {"nan": "zero"},
     {"integer": "int32"},
     {"overflow": "wrap"},
+    {"ends": "rounded"},
     {"sign": "q+o"},
 )
 

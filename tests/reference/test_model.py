@@ -15,7 +15,7 @@ from oracles import exact
 
 F32, F64 = np.dtype(np.float32), np.dtype(np.float64)
 BFLOAT16, E4M3 = np.dtype(ml_dtypes.bfloat16), np.dtype(ml_dtypes.float8_e4m3)
-BYTE, INT8 = Grid(0, 255), Grid(-128, 127)
+BYTE, INT8, INT32 = Grid(0, 255), Grid(-128, 127), Grid(-(2**31), 2**31 - 1)
 ALTERNATIVES = [(name, value) for name, words in EvaluationModel.choices().items() for value in words]
 
 
@@ -46,7 +46,7 @@ def test_every_value_of_every_field_is_what_the_oracle_says(field: str, value: s
         model = replace(EvaluationModel(), **{field: value, name: other})
         if model.form == "fused" and "float64" in {model.product, model.compute}:
             continue  # no wider type holds the product
-        s, z, grid = (0.1, -3, Grid(-8, 7)) if i % 2 else (0.75, 2, Grid(1, 6))
+        s, z, grid = ((0.1, -3, Grid(-8, 7)), (0.75, 2, Grid(1, 6)), (0.75, 2**31 - 1, INT32))[i % 3]
         some, s32 = x[i % 4 :: 4], np.asarray(s, F32)
         got = quantize(model, some, s32, np.asarray(z), grid)
         reals = fake_quantize(model, some, s32, np.asarray(z), grid)
@@ -105,6 +105,25 @@ def test_an_exact_zero_point_survives_what_float32_rounds() -> None:
     far = np.asarray(2**24)
     assert dequantize(EvaluationModel(), q, one, far, F32).tolist() == [0.0]
     assert dequantize(EvaluationModel(subtract="exact"), q, one, far, F32).tolist() == [1.0]
+
+
+def test_an_end_that_the_arithmetic_rounds_outward() -> None:
+    """By hand: float32 has 2^31 and 2^30 for the ends 2^31 - 1 and 2^30 - 1, and 2^24 for 2^24 + 1."""
+    far, kept, rounded = [np.inf, 2.0**31, 3e9, -np.inf], EvaluationModel(), EvaluationModel(ends="rounded")
+    assert codes(kept, far, 1.0, 0, INT32) == [2**31 - 1] * 3 + [-(2**31)]
+    assert codes(rounded, far, 1.0, 0, INT32) == [-(2**31)] * 4
+    assert (
+        codes(kept, [2.0**31 - 128], 1.0, 0, INT32) == codes(rounded, [2.0**31 - 128], 1.0, 0, INT32) == [2**31 - 128]
+    )
+    assert codes(kept, far, 1.0, 0, Grid.from_bitwidth(31, signed=True)) == [2**30 - 1] * 3 + [-(2**30)]
+    assert codes(rounded, far, 1.0, 0, Grid.from_bitwidth(31, signed=True)) == [2**30] * 3 + [-(2**30)]
+    assert codes(rounded, far, 1.0, 0, Grid(0, 2**32 - 1)) == [2.0**32, 2.0**31, 3e9, 0]
+    assert codes(kept, far, 1.0, 0, Grid(0, 2**32 - 1)) == [2**32 - 1, 2**31, 3e9, 0]
+    for model in (kept, rounded):
+        assert codes(model, far, 1.0, 0, Grid(-(2**24) - 1, 2**24 + 1)) == [2**24] * 3 + [-(2**24)]
+        reals = fake_quantize(model, np.array(far, F32), np.asarray(1, F32), np.asarray(0), INT32)
+        assert reals.tolist() == [2.0**31] * 3 + [-(2.0**31)]
+    assert np.isnan(codes(rounded, [np.nan], 1.0, 0, INT32)).all()
 
 
 def test_int32_subtraction_wraps() -> None:
@@ -235,6 +254,7 @@ INDISTINGUISHABLE: dict[str, set[tuple[str, str]]] = {
 def corpus(profile: Profile) -> list[tuple[np.ndarray, np.ndarray, np.ndarray, Grid]]:
     """Inputs of every dtype that the document allows, zero points beyond the grid, and large ones."""
     rows = []
+    grids = [g for g in (Grid(-8, 7), Grid(-7, 7), Grid(-3000, 3000), INT32) if g != INT32 or profile.accepts(g)]
     for dtype, z in itertools.product(profile.dtypes, (0, 5, -3, 4097, 2**24 + 1, -(2**24) - 3)):
         t = BFLOAT16 if dtype == "bfloat16" else np.dtype(dtype)
         for scale in (0.1, 0.75, 3.0):
@@ -243,7 +263,7 @@ def corpus(profile: Profile) -> list[tuple[np.ndarray, np.ndarray, np.ndarray, G
             with np.errstate(all="ignore"):
                 around = (hostile().astype(F64) - (z if abs(z) > 100 else 0) * float(s)).astype(t)
                 x = np.concatenate([hostile().astype(t), around])
-            rows += [(x, s, np.asarray(zero), grid) for grid in (Grid(-8, 7), Grid(-7, 7), Grid(-3000, 3000))]
+            rows += [(x, s, np.asarray(zero), grid) for grid in grids]
     if profile.parameters[0] == "amax":  # ties of x * (qmax / amax), exact ones with amax = qmax
         ties = np.arange(-9, 9) + 0.5
         for amax, grid in itertools.product((0.1, 7.0, 5.3), (Grid(-8, 7), Grid(-7, 7))):
@@ -266,14 +286,17 @@ def test_one_field_changed_shows_in_a_result(profile: Profile) -> None:
             continue
         if model != profile.model and not any(differs(profile, model, row) for row in rows):
             undetected.add((field, value))
-    assert undetected == INDISTINGUISHABLE[profile.name]
+    # Ends that are rounded show where codes are stored, and in a grid that has such ends.
+    stored = profile.accepts(INT32) and profile.codes == "integer"
+    assert undetected == INDISTINGUISHABLE[profile.name] | (set() if stored else {("ends", "rounded")})
 
 
 def differs(profile: Profile, model: EvaluationModel, row: tuple[np.ndarray, np.ndarray, np.ndarray, Grid]) -> bool:
     x, s, z, grid = row
-    if model.form == "fused" and model.product == "float64":
+    wide = compute_dtype(model, x.dtype, s.dtype, grid) == F64
+    if model.form == "fused" and (model.product == "float64" or wide):
         return False
-    if model.zero_point == "fused" and compute_dtype(model, x.dtype, s.dtype, grid) == F64:
+    if model.zero_point == "fused" and wide:
         return False
     other, c = replace(profile, model=model), np.array([-3000, -8, -1, 0, 1, 7, 3000, np.nan, -0.0])
     for operation in profile.operations:

@@ -16,6 +16,7 @@ from halfeven.reference import Grid
 Array = np.ndarray
 F32, F64, F16, BF16 = np.float32, np.float64, np.float16, ml_dtypes.bfloat16
 INT8, BYTE, INT4, NIBBLE = Grid(-128, 127), Grid(0, 255), Grid(-8, 7), Grid(0, 15)
+INT32, INT31 = Grid.from_dtype(np.int32), Grid.from_bitwidth(31, signed=True)
 
 
 @dataclass(frozen=True, eq=False)

@@ -8,7 +8,7 @@ import torch
 
 from halfeven.reference import Grid
 from halfeven.reference.rounding import fused_multiply_add
-from wild_kernels import BF16, BYTE, F16, F32, F64, INT8, NIBBLE, Array, Kernel
+from wild_kernels import BF16, BYTE, F16, F32, F64, INT8, INT31, INT32, NIBBLE, Array, Kernel
 
 __all__ = ["QUANTIZERS"]
 
@@ -228,6 +228,11 @@ def torch_round(x, s, z, lo, hi):
     return torch.clamp(torch.round(torch.from_numpy(x.copy()) / float(s)) + z, lo, hi).numpy()
 
 
+def torch_int32(x, s, z, lo, hi):
+    """The end 2^31 - 1 is the float 2^31, of which the conversion makes the least int32."""
+    return torch.clamp(torch.round(torch.from_numpy(x.copy()) / float(s)) + z, lo, hi).to(torch.int32).numpy()
+
+
 def torch_inverse(x, s, z, lo, hi):
     inverse = 1.0 / torch.tensor(s)
     return torch.clamp(torch.round(torch.from_numpy(x.copy()) * inverse) + z, lo, hi).numpy()
@@ -385,6 +390,7 @@ QUANTIZERS = [
     Kernel("fmin, fmax, roundf", fmin_fmax, AWAY | {"nan": {"qmax"}}),
     Kernel("torch.round", torch_round),
     Kernel("torch, inverse", torch_inverse, RECIPROCAL, one=False),
+    Kernel("torch, int32", torch_int32, {"ends": {"rounded"}}, grids=(INT32, INT31), specials=False),
     Kernel("torch, double", torch_double, {"compute": {"float64"}}),
     Kernel("torch, bfloat16", torch_bfloat, {"compute": {"bfloat16"}, "quotient": ..., "held": ...}, zeros=False),
     Kernel("torch.quantize_per_tensor", torch_quantize, RECIPROCAL | {"zero_point": {"fused"}, "nan": {"qmax"}}),

@@ -24,6 +24,7 @@ class Check:
         every_grid: planned for each grid; else on one signed and one unsigned.
         every_dtype: planned for each dtype; else for the first.
         dtypes: the dtypes for which it makes sense.
+        spare: planned on grids alone of which the dtype holds the quarter steps.
         decides: of the exhaustive tier alone: the check whose requirements it decides too.
     """
 
@@ -32,6 +33,7 @@ class Check:
     every_grid: bool = False
     every_dtype: bool = True
     dtypes: tuple[str, ...] = ("float32", "float64", "float16", "bfloat16")
+    spare: bool = False
     decides: str = ""
 
 
@@ -48,7 +50,7 @@ CHECKS: dict[str, Check] = {
     "call-shapes": Check(call_shapes.call_shapes, granularities="crossed"),
     "result": Check(result.result, granularities="all", every_grid=True),
     "composition": Check(consistency.composition, granularities="two", dtypes=("float32", "float64")),
-    "idempotence": Check(consistency.idempotence, every_grid=True, dtypes=("float32", "float64")),
+    "idempotence": Check(consistency.idempotence, every_grid=True, dtypes=("float32", "float64"), spare=True),
     "errors": Check(errors.errors, every_dtype=False),
     "all-inputs": Check(inputs.all_inputs, dtypes=("float32",), decides="boundaries"),
     "every-nan": Check(inputs.every_nan, dtypes=("float32",), decides="nan"),

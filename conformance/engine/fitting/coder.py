@@ -118,15 +118,20 @@ class Coder:
             with np.errstate(all="ignore"):
                 whole = zip(parts, self._groups, self._zeros, strict=True)
                 made = [converted(r, self._late(model, g, z), integer) for r, g, z in whole]
+                outward = any(
+                    (g.lo.astype(p.dtype) < g.lo).any() or (g.hi.astype(p.dtype) > g.hi).any()
+                    for p, g in zip(made, self._groups, strict=True)
+                )
             key = (clamp == "before-zero-point", *(p.dtype for p in made), *(p.tobytes() for p in made))
-            for overflow in CHOICES["overflow"]:
+            for overflow, stored in product(CHOICES["overflow"], CHOICES["ends"] if outward else ("",)):
                 box: Box = {"clamp": (clamp,), "integer": (integer,), "overflow": (overflow,)}
-                if (*key, overflow) in seen:
-                    known[seen[*key, overflow]][0].append(box)
+                box |= {"ends": (stored,)} if stored else {}
+                if (*key, overflow, stored) in seen:
+                    known[seen[*key, overflow, stored]][0].append(box)
                     continue
-                ended = like(model, {"overflow": overflow})
+                ended = like(model, {"overflow": overflow} | ({"ends": stored} if stored else {}))
                 codes = self._finished(ended, row, parts)
-                seen[*key, overflow] = ends = (codes.tobytes(),)
+                seen[*key, overflow, stored] = ends = (codes.tobytes(),)
                 if ends in known:
                     known[ends][0].append(box)
                 else:

@@ -28,6 +28,7 @@ on(
         "saturation",
         "The code is limited to [quant_min, quant_max].",
         "quantized_decomposed.quantize_per_tensor: quant_min and quant_max",
+        kills=("narrow-range", "clamp-before-zero-point", "wrap", "int32-cast", "end-past-the-grid"),
     ),
     says(
         "huge-inputs",
@@ -96,6 +97,20 @@ def zero_point(formula: str) -> Calls:
         yield _asked(formula, x, scale, zero, **_grid(-(2**25), 2**25), dtype="int32")
 
 
+@documented((_TENSOR, _CHANNEL), "quantized_decomposed.quantize_per_tensor: quant_min and quant_max")
+def wide_grids(formula: str) -> Calls:
+    """Of codes that float32 does not hold the ends are no float32s: none is passed, and none wraps."""
+    grids = ((-(2**31), 2**31 - 1), (0, 2**31 - 1), (-(2**30), 2**30 - 1), (-(2**25), 2**25 - 1), (-(2**24), 2**24 - 1))
+    for (low, high), zero in product((*grids, (-(2**24) - 1, 2**24 + 1)), (0, 1, -3)):
+        ends = np.array([low, high], np.float64)[:, None] - zero + np.array([-600, -1.5, -1, -0.5, 0, 0.5, 1, 1.5, 600])
+        x = np.concatenate([ends.ravel(), [2.0**31, -(2.0**31), 2.0**32, 3e38, -3e38, np.inf, -np.inf]])
+        x = np.concatenate([_f(x), np.nextafter(_f(ends.ravel()), _f(0)), _f([2.0**23 - 0.5, 2.0**22 + 0.5, -0.5])])
+        yield _asked(formula, x, 1.0, zero, **_grid(low, high), dtype="int32")
+    for zero in (2**31 - 1, -(2**31), 2**30, -(2**30) - 1):
+        x = _f([0, 0.5, -0.5, 1, -1, 127.5, -127.5, 128.5, 2.0**30, -(2.0**30), 2.0**31, -(2.0**31), -(2.0**32)])
+        yield _asked(formula, x, 1.0, zero, **_grid(-(2**31), 2**31 - 1), dtype="int32")
+
+
 @silent((_TENSOR, _CHANNEL), f"{_SOURCE}, which says nothing of NaN")
 def nan(formula: str) -> Calls:
     """What code NaN becomes; the docstring does not say."""
@@ -117,6 +132,16 @@ def large_zero_point(formula: str) -> Calls:
     q = np.arange(-128, 128).astype(np.int8)
     for zero, scale in product((2**24 + 1, -(2**24) - 3), (*_SCALES, 1e-3)):
         yield _asked(formula, q, scale, zero, **_grid(-128, 127), out_dtype="float32")
+
+
+@documented((_OF_TENSOR, _OF_CHANNEL), _SOURCE, aspect="wide-codes")
+def wide_codes(formula: str) -> Calls:
+    """Codes of 32 bits, and their difference to the zero point, are rounded to the dtype of the reals."""
+    near = 2 ** np.arange(23, 31)[:, None] + np.array([-3, -1, 0, 1, 3])
+    q = np.concatenate([near.ravel(), -near.ravel(), [2**31 - 1, 2**31 - 129, -(2**31), -(2**31) + 1, 0, 1]])
+    for zero, scale in product((0, 2**24 + 1, 2**31 - 1, -(2**31)), (1.0, 0.3, 2.0**-20)):
+        codes = {**_grid(-(2**31), 2**31 - 1), "out_dtype": "float32"}
+        yield _asked(formula, q.astype(np.int32), scale, zero, **codes)
 
 
 @documented((_CHANNEL, _OF_CHANNEL), _AXIS)

@@ -10,7 +10,7 @@ from halfeven.reference import model as evaluation
 from halfeven.reference.affine import channel_of, held, no_blocks
 from halfeven.reference.blocks import Array, BlockSize, per_channel
 from halfeven.reference.catalogue import AffineView, AsComputed, formula
-from halfeven.reference.choices import Converting, Decoding
+from halfeven.reference.choices import Decoding, Storing
 from halfeven.reference.grid import Grid
 from halfeven.reference.model import EvaluationModel
 from halfeven.reference.profile import Profile, along_axis, integers
@@ -27,7 +27,7 @@ __all__ = [
 
 _MODEL = EvaluationModel(compute="float32", product="promoted")
 _DECODING = Decoding(product="promoted")
-_2_13 = Converting(division="reciprocal", nan="zero")
+_2_13 = Storing(division="reciprocal", nan="zero", ends="rounded")
 _PER_CHANNEL_2_13 = replace(_DECODING, subtract="exact")
 
 # The docstrings say "affine quantization" and give no equation; this is the textbook's.
@@ -41,6 +41,8 @@ QUANTIZED_DECOMPOSED = Profile(
     model=_MODEL,
     operations=("quantize", "dequantize"),
     dtypes=("float32", "bfloat16"),
+    bits=(1, 32),
+    within=Grid.from_dtype(np.int32),
 )
 
 QUANTIZED_DECOMPOSED_2_13 = replace(
@@ -108,12 +110,12 @@ _BACK = AsComputed(dtype="the output's for the difference, its promotion with th
     equation=r"q = \mathrm{clamp}(\lceil x / s \rfloor + z,\ q_{min},\ q_{max})",
     basis=AsComputed(dtype="float32"),
     source=_SOURCE,
-    behaviour=Converting(),
+    behaviour=Storing(),
     versions={"2.13": (_2_13, QUANTIZED_DECOMPOSED_2_13.source)},
     affine=AffineView("torch.quantized_decomposed", "quantize", _arguments),
 )
 def quantize_per_tensor(
-    b: Converting,
+    b: Storing,
     input: Array,  # noqa: A002 - the document's own word
     scale: float,
     zero_point: int,
@@ -175,12 +177,12 @@ def dequantize_per_tensor(
     equation=r"q = \mathrm{clamp}(\lceil x / s \rfloor + z,\ q_{min},\ q_{max})",
     basis=AsComputed(dtype="float32"),
     source=_SOURCE,
-    behaviour=Converting(),
+    behaviour=Storing(),
     versions={"2.13": (_2_13, QUANTIZED_DECOMPOSED_2_13.source)},
     affine=AffineView("torch.quantized_decomposed", "quantize", _channel_arguments),
 )
 def quantize_per_channel(
-    b: Converting,
+    b: Storing,
     input: Array,  # noqa: A002 - the document's own word
     scales: Array,
     zero_points: Array,

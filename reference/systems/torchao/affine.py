@@ -218,6 +218,8 @@ TORCHAO = Profile(
     source="torchao: torchao.quantization.quant_primitives, ZeroPointDomain.INT",
     model=_MODEL,
     dtypes=("float32", "float16", "bfloat16"),
+    bits=(1, 32),
+    within=Grid.from_dtype(np.int32),
     readings=Readings(
         "the document says what quantizing adds, and not in which arithmetic dequantizing subtracts the zero point",
         (replace(_MODEL, subtract="int32"),),
@@ -229,7 +231,7 @@ TORCHAO_0_18 = replace(
     name="torchao@0.18",
     title="clamp(round(x * (1 / s)) + zero_point, qmin, qmax); (q - zero_point) * s",
     source="torchao 0.18.0, measured on the CPU",
-    model=replace(_MODEL, division="reciprocal"),
+    model=replace(_MODEL, division="reciprocal", ends="rounded"),
     readings=None,
 )
 

@@ -60,6 +60,14 @@ on(
         "saturation",
         "The code is limited to [quant_min, quant_max].",
         "AffineQuantizedTensor, fields quant_min and quant_max",
+        operations=("quantize",),
+        kills=("narrow-range", "clamp-before-zero-point", "wrap", "int32-cast", "end-past-the-grid"),
+    ),
+    says(
+        "saturation",
+        "The code is limited to [quant_min, quant_max].",
+        "AffineQuantizedTensor, fields quant_min and quant_max",
+        operations=("fake_quantize",),
     ),
     says(
         "huge-inputs",
