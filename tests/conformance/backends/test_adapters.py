@@ -96,14 +96,8 @@ PER_BLOCK = Known(
     [[*ROWS[2][0], *ROWS[2][1]]] * 2,
     *([[*a[0], *a[1]]] * 2 for a in ROW_CODES),
 )
-KNOWN = {
-    "tensor": PER_TENSOR,
-    "row": PER_ROW,
-    "column": PER_COLUMN,
-    "token": PER_TOKEN,
-    "group": PER_GROUP,
-    "block": PER_BLOCK,
-}
+KNOWN = {"tensor": PER_TENSOR, "row": PER_ROW, "column": PER_COLUMN}
+KNOWN |= {"token": PER_TOKEN, "group": PER_GROUP, "block": PER_BLOCK}
 
 
 def marked(name: str) -> Any:
