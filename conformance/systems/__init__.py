@@ -9,7 +9,6 @@ import importlib
 import pkgutil
 from collections.abc import Callable, Mapping
 from functools import cache
-from itertools import islice
 from types import ModuleType
 from typing import Any
 
@@ -47,9 +46,9 @@ def judged_sets(formula: str) -> list[CallSet]:
 
 
 def takes_arrays(formula: str) -> bool:
-    """Whether the calls of a formula, the first of each set, have arrays in them."""
+    """Whether a call of a formula has arrays in it; the first of a set may have no batch."""
     with np.errstate(all="ignore"):  # the extremes of a dtype are what calls are made of
-        return any(_has_array(v) for s in judged_sets(formula) for a in islice(s.generator(), 1) for v in a.values())
+        return any(_has_array(v) for s in judged_sets(formula) for a in s.generator() for v in a.values())
 
 
 def call_sets() -> Mapping[tuple[str, str], CallSet]:

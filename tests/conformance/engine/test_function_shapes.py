@@ -10,11 +10,11 @@ import torch
 
 from halfeven.conformance.backends.protocol import Backend
 from halfeven.conformance.engine.call import Answer, Call, CallShape
-from halfeven.conformance.engine.function_calls import LARGEST, SIZES, function_calls, grown
+from halfeven.conformance.engine.function_calls import LARGEST, SIZES, function_calls, grown, own_calls
 from halfeven.conformance.engine.memory import Strided
 from halfeven.conformance.engine.operation_calls import Asked
 from halfeven.conformance.requirement import CALLS, REQUIREMENTS
-from halfeven.conformance.systems import rooms
+from halfeven.conformance.systems import judged_sets, rooms, takes_arrays
 from halfeven.reference import FORMULAS
 
 from .right import first_difference
@@ -280,6 +280,11 @@ def test_the_formula_itself_is_not_charged(formula):
 def test_the_tables_name_formulas():
     assert {*LARGEST} <= set(FORMULAS)
     assert max(LARGEST.values()) <= max(SIZES)
+
+
+def test_call_shapes_are_planned_wherever_there_are_calls_for_them():
+    own = {f for f in FORMULAS if "@" not in f and own_calls(judged_sets(f), FORMULAS[f].function)}
+    assert {f for f in own if not takes_arrays(f)} == set()
 
 
 def test_longer_arrays_mix_their_rows():
