@@ -3,8 +3,10 @@
 Which random numbers a function draws no document can say; what any of them must give can be checked. A number between
 two others becomes one of them, the upper one with the probability of its place between them; a number that needs no
 rounding stays. Probabilities are judged by Hoeffding's inequality: of n independent draws, a count differs from its
-mean by t n or more with a probability of at most 2 exp(-2 n t^2), whatever the mean. The false alarms that all of these
-tests may give are shared among them.
+mean by t n or more with a probability of at most 2 exp(-2 n t^2), whatever the mean. That each element has a draw of its
+own is judged by the sum over all pairs of elements so far apart of the product of what they are off their means by: of
+draws of their own each product has a mean of 0, whatever came before it, and the same bound holds by Azuma's
+inequality. The false alarms that all of these tests may give are shared among them.
 """
 
 from collections.abc import Callable, Iterator
@@ -207,7 +209,7 @@ class _Judged:
     def bound(self, inputs: int) -> int:
         """How far the count of some inputs may be from its mean: one test's share of the false alarms lies beyond."""
         tests = self.x.size + 2 + len(_PLACES)  # each input, all of either sign, and all of each place
-        return ceil(sqrt(self._each * inputs * log(2 * tests / self.false_alarm) / 2))
+        return ceil(sqrt(self._each * inputs * log(4 * tests / self.false_alarm) / 2))  # half of the false alarms
 
     def seen_from(self, inputs: int) -> float:
         """The bias that is twice as far: a count so biased is within the bound as rarely as one without is beyond."""
@@ -235,7 +237,8 @@ class _Judged:
         elif (up == up[:, :1]).all():
             yield "draws one number for all elements of a call: it does not round each by itself", ""
             return
-        yield from self._biased(up)
+        biased = list(self._biased(up))
+        yield from biased or self._shared(up)
 
     def _biased(self, up: Array) -> Iterator[tuple[str, str]]:
         n, counts = self._each, up.sum((0, 1))
@@ -259,6 +262,22 @@ class _Judged:
             expected = f"expected {n * place[i]:,.1f}, at most {self.bound(1) + self.slack * n:,.0f} off"
             shown = f"{counts[i]:,} of {n:,} draws gave {float(self.high[i])!r}, {expected}"
             yield "takes one of the neighbours too often for single inputs", f"{self._input(i)}: {shown}"
+
+    def _shared(self, up: Array) -> Iterator[tuple[str, str]]:
+        """Elements so far apart, in a call or over calls, that go the same way, or opposite ways, too often."""
+        off = (up - (self.x - self.low) / (self.high - self.low)).ravel()
+        n = off.size
+        spectrum = np.fft.rfft(off, 2 * n)
+        sums = np.fft.irfft(spectrum * spectrum.conj())[1:n]
+        pairs = np.arange(n - 1, 0, -1)
+        bound = np.sqrt(pairs * (log(4 * (n - 1) / self.false_alarm) / 2)) + self.slack * pairs
+        beyond = np.abs(sums) / bound
+        apart = int(np.argmax(beyond)) + 1
+        if beyond[apart - 1] > 1:
+            in_call = up[0].size
+            of = f"{apart:,} apart" if apart < in_call else f"{apart:,} apart, of calls {apart // in_call} later,"
+            way = "the same way" if sums[apart - 1] > 0 else "opposite ways"
+            yield f"does not draw for each element by itself: elements {of} go {way} too often", ""
 
     def _input(self, i: int) -> str:
         return f"x = {float(self.x[i]).hex()} ({float(self.x[i])!r})"

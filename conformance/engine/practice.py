@@ -64,6 +64,7 @@ _BLOCKS: tuple[_Usual, ...] = (
     _Usual((64, 48), "group", (16, 1)),
     _Usual((256, 8), "group", (128, 1)),
     *(_Usual((64, 96), "block", b) for b in ((32, 32), (16, 48), (2, 3), (1, 1))),
+    _Usual((64, 64), "block", (16, 16)),  # as many blocks along either axis
     _Usual((256, 384), "block", (128, 128)),
     _Usual((96, 64), "block", (32, 32), "transposed"),
     _Usual((8, 8, 16), "block", (2, 4, 8)),

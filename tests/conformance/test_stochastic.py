@@ -1,6 +1,7 @@
 """Stochastic rounding: functions that do it conform, and each kind of function that does not is named."""
 
 from collections.abc import Callable
+from itertools import count
 from typing import Any
 
 import ml_dtypes
@@ -62,6 +63,14 @@ def test_few_random_bits_are_seen_and_may_be_stated() -> None:
     assert check(three_bits, bits=3)
 
 
+TURN = count()
+
+
+def opposite(draws: Array) -> Array:
+    """Every second draw turned around."""
+    return np.where(np.arange(draws.size) % 2, draws, 1 - draws)
+
+
 WRONG: dict[str, tuple[Callable[[Array], Array], str]] = {
     "to nearest": (np.rint, "gives the same in every call"),
     "down": (np.floor, "gives the same in every call"),
@@ -87,6 +96,22 @@ WRONG: dict[str, tuple[Callable[[Array], Array], str]] = {
     "to even integers": (lambda x: 2 * np.floor(x / 2 + DRAW.random(x.shape)), "moves numbers that need no"),
     "between its neighbours": (lambda x: np.where(x == np.rint(x), x, np.floor(x) + 0.5), "gives what is neither"),
     "NaN": (lambda x: np.where(x == np.rint(x), x, np.nan), "gives what is neither"),
+    "halves that share their draws": (
+        lambda x: np.floor(x + np.resize(DRAW.random(max(1, x.size // 2)), x.shape)),
+        "does not draw for each element by itself",
+    ),
+    "two that share a draw": (
+        lambda x: np.floor(x + np.repeat(DRAW.random(x.size // 2 + 1), 2)[: x.size]),
+        "does not draw for each element by itself: elements 1 apart go the same way",
+    ),
+    "pairs that go opposite ways": (
+        lambda x: np.floor(x + opposite(np.repeat(DRAW.random(x.size // 2 + 1), 2)[: x.size])),
+        "does not draw for each element by itself: elements 1 apart go opposite ways",
+    ),
+    "two seeds in turn": (
+        lambda x: np.floor(x + np.random.default_rng(next(TURN) % 2).random(x.shape)),
+        "does not draw for each element by itself",
+    ),
     "one input alone": (
         lambda x: np.where((x > 6.49) & (x < 6.51), np.floor(x), np.floor(x + DRAW.random(x.shape))),
         "takes one of the neighbours too often for single inputs",

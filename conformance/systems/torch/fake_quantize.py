@@ -182,6 +182,20 @@ def gradient_edges() -> Calls:
     yield below | {"zero_point": np.array([0], np.int32), "axis": 0} | grid_of(-(2**24) - 3, 0)
 
 
+@documented(
+    "torch/fake_quantize_per_channel_affine.backward",
+    "torch.fake_quantize_per_channel_affine: argument axis",
+    aspect="channels",
+)
+def gradient_channels() -> Calls:
+    """The gradient of each index along the axis is that of its scale and its zero point."""
+    for sizes in ((2, 3, 4), (3, 3, 3), (2, 3, 4, 5)):
+        x = f32(np.arange(np.prod(sizes)) * 0.37 - 5).reshape(sizes)
+        for axis, n in enumerate(sizes):
+            more = {"scale": f32(np.arange(1, n + 1) * 0.1), "zero_point": np.arange(n, dtype=np.int32) * 3 - 4}
+            yield {"x": x, "axis": axis, "grad": signs(x.size).reshape(sizes)} | more | grid_of(-8, 7)
+
+
 @measured(
     "torch/fake_quantize_per_channel_affine.backward",
     "torch 2.13.0, gradient of fake_quantize_per_channel_affine",

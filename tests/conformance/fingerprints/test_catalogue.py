@@ -1,6 +1,7 @@
 """What is in the catalogue, asked as a stranger: the operations of the profiles, casts, scales and block scales.
 
-``HALFEVEN_EXHAUSTIVE=1`` asks all of it, for half an hour; else a sample is asked. ``test_formulas.py`` asks each by name.
+``HALFEVEN_EXHAUSTIVE=1`` asks all of it, for half an hour; else a sample is asked.
+``test_formulas.py`` asks each by name.
 """
 
 import os
