@@ -3,9 +3,9 @@
 Which random numbers a function draws no document can say; what any of them must give can be checked. A number between
 two others becomes one of them, the upper one with the probability of its place between them; a number that needs no
 rounding stays. Probabilities are judged by Hoeffding's inequality: of n independent draws, a count differs from its
-mean by t n or more with a probability of at most 2 exp(-2 n t^2), whatever the mean. That each element has a draw of its
-own is judged by the sum over all pairs of elements so far apart of the product of what they are off their means by: of
-draws of their own each product has a mean of 0, whatever came before it, and the same bound holds by Azuma's
+mean by t n or more with a probability of at most 2 exp(-2 n t^2), whatever the mean. That each element has a draw of
+its own is judged by a sum over all pairs of elements so far apart, of the product of what they are off their means by:
+of draws of their own each product has a mean of 0, whatever came before it, and the same bound holds by Azuma's
 inequality. The false alarms that all of these tests may give are shared among them.
 """
 
