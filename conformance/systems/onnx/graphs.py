@@ -79,18 +79,21 @@ def _far(x: Array, z: Array, node: str) -> Calls:
         yield {"x": x, **scales, "node": node}
 
 
-def _pairs(dtype: str, low: int, high: int) -> dict[str, Array]:
-    """Each eighth code with every other code."""
-    a, b = np.meshgrid(np.arange(low, high + 1, 8), np.arange(low, high + 1))
-    return {"a": a.astype(dtype), "b": b.astype(dtype)}
+def _pairs(dtype: str, low: int, high: int) -> Iterator[dict[str, Array]]:
+    """Each eighth code with every other code, some in each call."""
+    codes = np.arange(low, high + 1)
+    for part in np.split(codes[::8], 16):
+        a, b = np.meshgrid(part, codes)
+        yield {"a": a.astype(dtype), "b": b.astype(dtype)}
 
 
 def _of_two(node: str, scales: tuple[float, float, float], zeros: tuple[int, int, int]) -> Calls:
     for dtype, low, high in _TYPES:
-        given = _pairs(dtype, low, high) | {"node": node}
+        given: dict[str, Any] = {"node": node}
         for name, s, z in zip(("a", "b", "y"), scales, zeros, strict=True):
             given |= {f"{name}_scale": _scalar(s), f"{name}_zero_point": _scalar(low + 128 + z, dtype)}
-        yield given
+        for pair in _pairs(dtype, low, high):
+            yield pair | given
 
 
 @documented(_TWO, _SOURCE)

@@ -21,25 +21,6 @@ OFFERING = [name for name, entry in REGISTRY.items() if answers(entry.answers or
 #: Differences that no version reproduces, with the reason.
 FINDINGS: dict[tuple[str, str], str] = {
     ("modelopt.qtensor", "modelopt/int4_quantize/any-call-shape"): "view() raises for an input that is not contiguous",
-    **{
-        ("onnxruntime.graphs", f"onnx/qdq-{key}"): words
-        for key, words in {
-            "one-input/infinite-reals": "a pair of one grid is removed, whose infinite reals would saturate",
-            "one-input/infinite-maxima": "the same of MaxPool on codes",
-            "one-input/any-call-shape": "the same",
-            "two-inputs/ties-of-sums": "QLinearAdd adds the zero point before it rounds",
-            "two-inputs/rounded-sums": "QLinearAdd multiplies codes by rounded ratios of scales",
-            "two-inputs/ties-of-products": "QLinearMul adds the zero point before it rounds",
-            "two-inputs/rounded-products": "QLinearMul multiplies by a rounded ratio of scales",
-            "two-inputs/any-call-shape": "the same of both",
-            "twice/two-grids": "two pairs of different grids become one of a third grid",
-            "twice/any-call-shape": "the same",
-        }.items()
-    },
-    **dict.fromkeys(
-        [("onnxruntime", f"onnx/qdq-one-input/{a}") for a in ("infinite-maxima", "any-call-shape")],
-        "MaxPool gives the lowest finite number where all that it sees is minus infinity",
-    ),
 }
 PAGE = Path(__file__).parents[3] / "docs/findings.md"
 
