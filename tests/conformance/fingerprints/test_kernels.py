@@ -36,7 +36,7 @@ SLOW = {
     "float16 scale, double, floor",
 }
 #: A scale is handed over in float32, in which NumPy then computes with a float16.
-PROMOTED = dict.fromkeys(["ORT float16", "float16 throughout"], {"compute": {"promoted", "float32"}})
+PROMOTED = {name: {"compute": {"promoted", "float32"}} for name in ("ORT float16", "float16 throughout")}
 EVERYWHERE = [
     k
     for k in [*QUANTIZERS, *DECODERS, *FAKES, *(COMPILED if compiler() else [])]
