@@ -31,7 +31,8 @@ def told(subject: Subject, search: Search, name: str) -> Fingerprint:
     about, read = f"{a.operation}, {a.dtype.name}, {a.grid}", FIELDS[a.operation]
     if not search.seen:
         return Fingerprint(name, about, dict.fromkeys(read, UNDECIDED), calls=asking.calls, refused=asking.notes())
-    if subject.uneven or subject.elsewhere or search.against:
+    known = not (search.against and subject.takes_amax)  # no model multiplies by qmax / amax: a region would be chance
+    if known and (subject.uneven or subject.elsewhere or search.against):
         found = _in_parts(subject, [*search.seen, *subject.elsewhere], name, about)
         if found is not None:
             return found

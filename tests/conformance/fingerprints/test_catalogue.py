@@ -35,12 +35,14 @@ INT8 = Grid(-128, 127)
 EVERYTHING = os.environ.get("HALFEVEN_EXHAUSTIVE") == "1"
 KINDS = ("cast", "scale", "block scale")
 COUNTS: dict[str, Any] = {"operations": 90, "kinds": {"cast": 17, "scale": 35, "block scale": 34}}
+#: It multiplies by qmax / amax, which no model does: nothing is named, and nothing falsely.
+UNNAMED = {"pytorch-quantization"}
 SETTINGS = 2  # of each formula, of which the first that answer are asked
 #: One of each sort: an offset, a fused zero point, the largest magnitude, floats as codes, a dequantizer.
 SAMPLE = {
     ("aimet", "quantize", "float16"),
     ("torch.quantize@2.13", "quantize", "float32"),
-    ("pytorch-quantization", "quantize", "float32"),
+    ("pytorch-quantization", "quantize", "float16"),
     ("compressed-tensors", "dequantize", "bfloat16"),
     ("torch.fake_quantize@2.13", "fake_quantize", "float32"),
 }
@@ -93,10 +95,9 @@ def of_kind(kind: str) -> list[Candidate]:
 def check_operation(name: str, operation: Operation, dtype: str) -> None:
     profile = PROFILES[name]
     found = fingerprint(of_profile(profile, operation, dtype), operation, "numpy", dtype=dtype)
-    assert found.explained
-    assert name in found.profiles
-    assert wrong(found, {n: getattr(profile.model, n) for n in FIELDS[operation]}) == {}
     assert found.calls < 200
+    assert wrong(found, {n: getattr(profile.model, n) for n in FIELDS[operation]}) == {}
+    assert found.explained == (name in found.profiles) == (name not in UNNAMED)
 
 
 def check_kind(kind: str, one: Candidate) -> None:
