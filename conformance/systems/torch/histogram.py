@@ -12,6 +12,7 @@ __all__ = ["ANSWERS"]
 
 _OBSERVER = "torch/HistogramObserver"
 _DOCSTRING = "HistogramObserver: docstring, step 1"
+_SEARCH = f"{_OBSERVER}._non_linear_param_search"
 _MEASURED = "torch 2.13.0, HistogramObserver"
 _BINS = (4, 8, 64)
 
@@ -60,6 +61,34 @@ def infinities() -> Calls:
     yield {"batches": (_f([np.inf, -np.inf]), _f([1, 3]), _f([np.inf, 5]), _f([-np.inf])), "bins": 8}
 
 
+@measured(_SEARCH, _MEASURED)
+def searched_range() -> Calls:
+    """Ends with few counts are left out as long as the squared error falls."""
+    rows = (
+        [1, 0, 0, 30, 80, 60, 9, 0, 0, 0, 0, 2],
+        [5, 90, 40, 20, 10, 5, 2, 1, 0, 0, 0, 1],
+        [10, 10, 10, 10],
+        [1, 0, 0, 0, 0, 0, 0, 200],
+        [200, 0, 0, 0, 0, 0, 0, 1],
+        [0, 0, 50, 0, 0],
+        [3, 9, 27, 81, 40, 13, 6],
+    )
+    for counts in rows:
+        for low, high in ((-1, 1), (-0.3, 7.7)):
+            yield {"histogram": _f(counts), "min_val": _f(low), "max_val": _f(high)}
+    yield {"histogram": _f(rows[0]), "min_val": _f(2), "max_val": _f(3), "dtype": "qint32"}
+    yield {"histogram": _f(rows[1]), "min_val": _f(2), "max_val": _f(3), "dtype": "qint8"}
+
+
+def _search(histogram: Any, min_val: Any, max_val: Any, dtype: str = "quint8") -> Any:
+    import torch
+    from torch.ao.quantization.observer import HistogramObserver
+
+    observer = HistogramObserver(bins=len(histogram), dtype=getattr(torch, dtype))
+    observer.histogram, observer.min_val, observer.max_val = histogram, min_val, max_val
+    return observer._non_linear_param_search()  # noqa: SLF001 - calculate_qparams gives its range away in a scale alone
+
+
 def _histogram(batches: Sequence[Any], bins: int = 2048) -> Any:
     import warnings
 
@@ -72,4 +101,4 @@ def _histogram(batches: Sequence[Any], bins: int = 2048) -> Any:
     return observer.histogram, observer.min_val, observer.max_val
 
 
-ANSWERS: dict[str, dict[str, Callable[..., Any]]] = {"torch.observers": {_OBSERVER: _histogram}}
+ANSWERS: dict[str, dict[str, Callable[..., Any]]] = {"torch.observers": {_OBSERVER: _histogram, _SEARCH: _search}}

@@ -1,5 +1,6 @@
 """torch: the histogram that ``HistogramObserver`` keeps of what it observes."""
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -9,10 +10,11 @@ from halfeven.reference.behaviour import Behaviour, choice
 from halfeven.reference.blocks import Array
 from halfeven.reference.catalogue import AsComputed, formula
 
-__all__ = ["ObservedHistogram", "histogram"]
+__all__ = ["ObservedHistogram", "histogram", "non_linear_param_search"]
 
 _F32 = np.float32
 _PARTS = 16  # of a bin, by which its count is moved
+_STEP = 1e-5  # of the counts, by which an end of the range moves
 
 
 @dataclass(frozen=True)
@@ -99,3 +101,78 @@ def histogram(b: ObservedHistogram, batches: Sequence[Array], bins: int = 2048) 
             counts = added + _moved(b, counts, (low, high), wider)
         low, high = wider
     return counts, np.asarray(low), np.asarray(high)
+
+
+def _floor_over(a: Array, d: np.float32) -> Array:
+    """The quotient rounded down, from the exact remainder."""
+    rest = np.fmod(a, d)
+    whole = (a - rest) / d - ((rest != 0) & (rest < 0)).astype(_F32)
+    down = np.floor(whole)
+    return np.asarray(down + (whole - down > _F32(0.5)))
+
+
+def _error(counts: Array, width: float, start: int, end: int, codes: int) -> float:
+    """The squared error of values spread evenly over their bins, with codes from bin ``start`` to bin ``end``."""
+    step = width * (end - start + 1) / codes
+    if step == 0:
+        return 0.0
+    w, d, half = _F32(width), _F32(step), _F32(step / 2)
+    begin = (np.arange(len(counts)) - start).astype(_F32) * w
+    until = begin + w
+    first, last = (_floor_over(at, d).clip(0, codes - 1) for at in (begin, until))
+    density = counts / w
+
+    def norm(low: Array, high: Array) -> Array:
+        return np.asarray(density * ((high * high * high - low * low * low) / _F32(3)))
+
+    total = norm(begin - (first + _F32(0.5)) * d, half * np.ones_like(counts))
+    total = total + (last - first - _F32(1)) * norm(-half, half)
+    total = total + norm(-half, until - (last * d + half))
+    return math.fsum(total.tolist())
+
+
+@formula(
+    "torch/HistogramObserver._non_linear_param_search",
+    equation=r"(m, M) \approx \arg\min_{m, M} \sum_i \int_i h_i\,(x - \hat x)^2\,dx",
+    basis=AsComputed(dtype="float32; float64 for the width of a bin; the sum is exact"),
+    source="torch.ao.quantization.observer.HistogramObserver: docstring, step 2; how it searches is measured",
+)
+def non_linear_param_search(
+    histogram: Array, min_val: Array, max_val: Array, dtype: str = "quint8"
+) -> tuple[Array, Array]:
+    """The range, 0-d float32, of which scale and zero point are made as by ``MinMaxObserver.calculate_qparams``.
+
+    Measured: from the whole range the ends move inward by 1e-5 of the counts, the one that leaves out more bins, until
+    the squared error of a range with fewer bins is larger than the last one's. How the errors of the bins are summed
+    is open; here they are summed exactly.
+
+    Args:
+        histogram: counts, float32, in bins of one width.
+        min_val: the lower end of the first bin, 0-d float32.
+        max_val: the upper end of the last one.
+        dtype: of the codes: "quint8", "qint8" or "qint32".
+    """
+    bins, codes = len(histogram), {"quint8": 2**8, "qint8": 2**8, "qint32": 2**32}[dtype]
+    with np.errstate(all="ignore"):
+        width = (float(max_val) - float(min_val)) / bins
+        total, summed = float(histogram.sum()), np.cumsum(histogram, dtype=_F32)
+        low, high, start, end, least = 0.0, 1.0, 0, bins - 1, math.inf
+        while low < high:
+            left, right = start, end
+            below, above = _F32((low + _STEP) * total), _F32((high - _STEP) * total)
+            while left < end and summed[left] < below:
+                left += 1
+            while right > start and summed[right] > above:
+                right -= 1
+            if left - start > end - right:
+                low, chosen = low + _STEP, (left, end)
+            else:
+                high, chosen = high - _STEP, (start, right)
+            if chosen == (start, end):
+                continue
+            error = _error(histogram, width, *chosen, codes)
+            if error > least:
+                break
+            least, (start, end) = error, chosen
+        step = (max_val - min_val) / _F32(bins)
+        return np.asarray(min_val + step * _F32(start)), np.asarray(min_val + step * _F32(end + 1))
