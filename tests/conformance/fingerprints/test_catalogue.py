@@ -1,17 +1,7 @@
 """What is in the catalogue, asked as a stranger: the operations of the profiles, casts, scales and block scales.
 
-<<<<<<< HEAD
-<<<<<<< HEAD
-``HALFEVEN_EXHAUSTIVE=1`` asks all of it, for half an hour; else a sample is asked.
-``test_formulas.py`` asks each by name.
-=======
-``HALFEVEN_EXHAUSTIVE=1`` asks all of it, for some twenty minutes; else a sample is asked. ``test_formulas.py`` asks each
-formula by its name.
->>>>>>> 8ae654d (Say what fingerprints find of the catalogue, and what ends them)
-=======
 ``HALFEVEN_EXHAUSTIVE=1`` asks all of it, for some twenty minutes; else a sample is asked. By its name each formula is
 asked in ``test_formulas.py``.
->>>>>>> 1bd09e8 (Say of float16 kernels in what NumPy computes, not any dtype)
 """
 
 import os
