@@ -218,7 +218,7 @@ class _Judged:
     @property
     def _each(self) -> int:
         """The draws of one input."""
-        return self.results.shape[0] * self.results.shape[1]
+        return int(self.results.shape[0] * self.results.shape[1])
 
     def causes(self) -> Iterator[tuple[str, str]]:
         """What speaks against it, and an input that shows it."""

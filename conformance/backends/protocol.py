@@ -150,7 +150,9 @@ def adapt(
         own = profile or own
     own = None if own is None else canonical_profile(own)
     if (first := own or profile) is None:
-        msg = f"profile=None is not accepted for {source!r}: name the profile it claims ({', '.join(PROFILES)})"
+        name = getattr(source, "__name__", type(source).__name__)
+        documents = ", ".join(p for p in PROFILES if "@" not in p)
+        msg = f"profile=None is not accepted for {name}: give it, or --profile: {documents}, or a version"
         raise ValueError(msg)
     everywhere: tuple[Granularity, ...] = get_args(Granularity)
     words = ("functions", "grids", "library", "version", "device", "path", "script", "prelude", "waivers", "lacks")

@@ -223,7 +223,9 @@ def _started(script: str, python: str, timeout: float) -> dict[str, Any]:
     with tempfile.TemporaryDirectory(prefix="halfeven-") as folder:
         path = Path(folder, "script.py")
         path.write_text(script, encoding="utf-8")
-        own = {"PYTHONPATH": os.pathsep.join(map(str, sys.path))} if python == sys.executable else {}
+        own = (
+            {"PYTHONPATH": os.pathsep.join([*map(str, sys.path), str(Path.cwd())])} if python == sys.executable else {}
+        )
         try:
             ran = subprocess.run(  # noqa: S603 - as above
                 [python, "-P", str(path)],

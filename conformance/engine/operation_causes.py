@@ -191,7 +191,9 @@ class OperationWhy:
         if not groups:
             return np.zeros(seen.value.size, bool)
         facts = facts_of(groups, [seen])
-        return np.logical_and.reduce([part.given(groups), *(r.mask(facts) | r.open(facts) for r in part.where)])
+        return np.asarray(
+            np.logical_and.reduce([part.given(groups), *(r.mask(facts) | r.open(facts) for r in part.where)])
+        )
 
 
 def _seen(asked: Judged) -> Observed:

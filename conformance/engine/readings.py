@@ -1,5 +1,6 @@
 """Another reading of the document: answers that follow one throughout, where the document leaves something open."""
 
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
@@ -19,6 +20,7 @@ from halfeven.reference.profile import Profile
 
 __all__ = ["nearer", "read_otherwise"]
 
+_LOOKED_AT = 64
 _NEARER = {0: "what was expected", 2: "the answer that came"}  # by the rank of what exact numbers say
 
 
@@ -60,12 +62,15 @@ def _evaluates(profile: Profile, model: Behaviour, asked: Judged) -> bool:
 
 
 def nearer(profile: Profile, finding: Finding) -> str:
-    """Which of the two, expected and actual, is nearer to the real equation at the first point that differs."""
+    """Which of the two, expected and actual, is nearer to the real equation at the points that differ."""
     case, comparison = finding.compared.case, finding.difference.comparison
     if case is None or comparison is None or not len(comparison.where):
         return ""
-    i = int(comparison.where[0])
-    elements = flat(case)
-    ends = (np.asarray(a.value).ravel()[i] for a in (finding.compared.expected, finding.compared.actual))
-    rank = clarity(profile, case, (elements.x[i], elements.scale[i], elements.zero[i]), *ends).rank
-    return f"nearer to the real equation is {_NEARER[rank]}" if rank in _NEARER else ""
+    elements, where = flat(case), comparison.where[:_LOOKED_AT]
+    ends = [np.asarray(a.value).ravel() for a in (finding.compared.expected, finding.compared.actual)]
+    points = ((elements.x[i], elements.scale[i], elements.zero[i], *(end[i] for end in ends)) for i in where)
+    ranks = Counter(clarity(profile, case, (x, s, z), e, a).rank for x, s, z, e, a in points)
+    near = [rank for rank in _NEARER if ranks[rank]]
+    at = {rank: f" at {ranks[rank]} of {len(where)} points" if len(near) > 1 else "" for rank in near}
+    said = " and ".join(f"{_NEARER[rank]}{at[rank]}" for rank in near)
+    return f"nearer to the real equation is {said}" if near else ""

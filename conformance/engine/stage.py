@@ -44,6 +44,8 @@ def serve() -> None:
         asked = json.loads(line)
         if asked["path"]:
             sys.path[:] = asked["path"]
+        if asked["folder"] not in sys.path:  # where backends are found, too
+            sys.path.append(asked["folder"])
         if not started:
             _import(_BASE)
             started = True

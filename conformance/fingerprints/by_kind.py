@@ -46,7 +46,7 @@ class _Search:
 
     def ask(self, x: Array) -> _Seen | None:
         """What comes of data; None where it is no number."""
-        [answer] = self.asking.answers([Call(self.kind, (plain(x),), reason="splits what remains")]) or [None]
+        answer = next(iter(self.asking.answers([Call(self.kind, (plain(x),), reason="splits what remains")])), None)
         if answer is None or answer.kind != "returned":
             return None
         if not (numbers := numbers_of(answer.value)):

@@ -100,7 +100,7 @@ def _ends_are_the_grids(model: EvaluationModel, given: Given) -> bool:
     asked = replace(given.asked, operation="quantize")
     largest = specials(asked.dtype)[-2:]
     codes = predicted(model, largest, replace(given, asked=asked))
-    return codes.tolist() == [asked.grid.qmax, asked.grid.qmin]
+    return bool(codes.tolist() == [asked.grid.qmax, asked.grid.qmin])
 
 
 def _late(done: Sequence[Any], pairs: Sequence[Any]) -> str:

@@ -77,12 +77,14 @@ def regional(found: Explanation | None, seen: Sequence[Seen]) -> Regional | None
 def _values(part: Part, name: str, seen: Sequence[Seen]) -> tuple[Any, ...]:
     """The values of a choice with which, all others as they stand, a part still gives its answers."""
     words: Any = EvaluationModel.choices()
-    own = getattr(part.model, name)
+    assert part.model is not None, "asked before"
+    model, own = part.model, getattr(part.model, name)
     others = (v for v in words[name] if v != own)
-    return (own, *(v for v in others if _gives(replace(part.model, **{name: v}), part, seen)))
+    return (own, *(v for v in others if _gives(replace(model, **{name: v}), part, seen)))
 
 
 def _gives(model: EvaluationModel, part: Part, seen: Sequence[Seen]) -> bool:
+    assert part.mask is not None, "a part with a model"
     begin = 0
     for s in seen:
         mask = part.mask[begin : begin + s.value.size]

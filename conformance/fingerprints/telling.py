@@ -41,4 +41,4 @@ def data(kind: str, turn: int, dtype: "np.dtype[np.generic]") -> Array:
     with np.errstate(all="ignore"):
         found = x.astype(dtype)
         near = np.nextafter(found.astype(np.float32), np.float32(turn % 2)).astype(dtype)
-    return np.where(generator.random(_SHAPE) < _NEAR, near, found) if kind == "cast" else found
+    return np.asarray(np.where(generator.random(_SHAPE) < _NEAR, near, found)) if kind == "cast" else found

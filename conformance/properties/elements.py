@@ -99,8 +99,13 @@ def gguf(bits: int, *, minimum: bool) -> Any:
 
     def element(_: Arguments, __: Any, ___: str, i: int) -> str:
         first, j = i // _BLOCK * (2 + 2 * minimum + bits * _BLOCK // 8), i % _BLOCK
-        stored = lambda k, n=1: f"result.ravel()[{first + k}{f':{first + k + n}' if n > 1 else ''}]"  # noqa: E731
-        half = lambda k: f"float({stored(k, 2)}.view(np.float16)[0])"  # noqa: E731
+
+        def stored(k: int, n: int = 1) -> str:
+            return f"result.ravel()[{first + k}{f':{first + k + n}' if n > 1 else ''}]"
+
+        def half(k: int) -> str:
+            return f"float({stored(k, 2)}.view(np.float16)[0])"
+
         at = 2 + 2 * minimum
         if bits == 2 * _HIGH:
             return f"float({stored(at + j)}.view(np.int8)) * {half(0)}"

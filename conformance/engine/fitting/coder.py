@@ -125,7 +125,8 @@ class Coder:
             key = (clamp == "before-zero-point", *(p.dtype for p in made), *(p.tobytes() for p in made))
             for overflow, stored in product(CHOICES["overflow"], CHOICES["ends"] if outward else ("",)):
                 box: Box = {"clamp": (clamp,), "integer": (integer,), "overflow": (overflow,)}
-                box |= {"ends": (stored,)} if stored else {}
+                if stored:
+                    box = {**box, "ends": (stored,)}
                 if (*key, overflow, stored) in seen:
                     known[seen[*key, overflow, stored]][0].append(box)
                     continue

@@ -115,7 +115,7 @@ def refusals() -> Calls:
     another than the first, and in a channel NaN."""
     yield _asked([1, 2], grid=(5, 3))
     for dtype in (np.float64, np.float16):
-        yield _asked([1, 2]) | {"x": np.array([1, 2], dtype)}
+        yield {**_asked([1, 2]), "x": np.array([1, 2], dtype)}
     yield _asked([1, 2], ch_axis=1)
     two = (np.full(2, _INF), np.full(2, -_INF))
     yield _asked([[1, 2], [3, 4]], two, ch_axis=1, per_row_fake_quant=True)
@@ -125,8 +125,8 @@ def refusals() -> Calls:
 def _fused(x: Any, observer_on: int, fake_quant_on: int, **given: Any) -> Any:
     import torch
 
-    state = {n: given.pop(n).clone() for n in ("running_min", "running_max", "scale", "zero_point")}
-    on = {"observer_on": torch.tensor([observer_on]), "fake_quant_on": torch.tensor([fake_quant_on])}
+    state: dict[str, Any] = {n: given.pop(n).clone() for n in ("running_min", "running_max", "scale", "zero_point")}
+    on: dict[str, Any] = {"observer_on": torch.tensor([observer_on]), "fake_quant_on": torch.tensor([fake_quant_on])}
     return torch.fused_moving_avg_obs_fake_quant(x, **on, **state, **given), *state.values()
 
 

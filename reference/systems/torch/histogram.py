@@ -3,6 +3,7 @@
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -122,7 +123,7 @@ def _error(counts: Array, width: float, start: int, end: int, codes: int) -> flo
     first, last = (_floor_over(at, d).clip(0, codes - 1) for at in (begin, until))
     density = counts / w
 
-    def norm(low: Array, high: Array) -> Array:
+    def norm(low: Any, high: Any) -> Array:
         return np.asarray(density * ((high * high * high - low * low * low) / _F32(3)))
 
     total = norm(begin - (first + _F32(0.5)) * d, half * np.ones_like(counts))

@@ -110,13 +110,18 @@ def test_the_real_equation_of_one_element() -> None:
 
 def test_the_nearer_of_two_answers_is_said() -> None:
     given = case("dequantize", 32767, 0.1, -32768)
+    two = replace(given, x=given.x.repeat(2), configuration=replace(given.configuration, shape=(2,)))
     infinite, near = np.array([np.inf], F16), np.array([6552], F16)
 
     def words(expected: Any, actual: Any) -> str:
         gap = compare_reals(expected, actual)
-        compared = Judged(Answer("returned", expected), Answer("returned", actual), given)
+        asked = given if expected.size == 1 else two
+        compared = Judged(Answer("returned", expected), Answer("returned", actual), asked)
         return nearer(ONNX, Finding(compared, Difference(1, gap.differing, comparison=gap)))
 
     assert words(infinite, near) == "nearer to the real equation is the answer that came"
     assert words(near, infinite) == "nearer to the real equation is what was expected"
     assert not words(near, near)
+    assert words(np.array([np.inf, 6552], F16), np.array([6552, 6544], F16)) == (
+        "nearer to the real equation is what was expected at 1 of 2 points and the answer that came at 1 of 2 points"
+    )

@@ -1,6 +1,7 @@
 """Witnesses of wrong kernels of every class: each script, run alone, shows the difference."""
 
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -155,6 +156,15 @@ def test_a_closure_is_quoted_with_what_it_takes_from_around_it() -> None:
     assert found.witness is not None
     assert found.witness.reproduced, found.witness.unshown
     assert "half = 0.5" in found.witness.script
+
+
+def test_a_script_imports_what_stands_in_the_folder_in_which_it_is_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "company_npu.py").write_text("answer = 3\n")
+    monkeypatch.chdir(tmp_path)
+    [seen] = run_alone(["import company_npu\nprint('expected 2')\nprint('actual', company_npu.answer)"])
+    assert seen.differs, seen
 
 
 def test_scripts_are_run_apart_from_each_other() -> None:
