@@ -99,10 +99,14 @@ class Fingerprint:
             if name in self.words and not left:
                 said = f"{said}: {self.words[name]}"
             lines.append(_cut(f"  {name:{width}}  {said}"))
-        for title, of in (("decided by", self.witnesses), ("proved by", self.proofs)):
-            lines += [f"{title}:"] if of else []
-            lines += [_cut(f"  {name:{width}}  {said}", 2 * _WIDE) for name, said in of.items()]
-        lines.append(f"agrees with: {', '.join(self.profiles) or 'nothing known'}")
+        lines += ["decided by:"] if self.witnesses else []
+        lines += [_cut(f"  {name:{width}}  {said}", 2 * _WIDE) for name, said in self.witnesses.items()]
+        lines += ["not distinguishable, since proved to be"] if self.proofs else []
+        for proof in dict.fromkeys(self.proofs.values()):
+            lines.append(_cut(f"  {proof}:", 2 * _WIDE))
+            lines.append(f"    {', '.join(name for name, said in self.proofs.items() if said == proof)}")
+        known = "no known system, which makes all these choices together" if self.explained else "nothing known"
+        lines.append(f"agrees with: {', '.join(self.profiles) or known}")
         lines += [f"note: {said}" for said in self.refused]
         return "\n".join(lines)
 
