@@ -8,18 +8,26 @@ from typing import TYPE_CHECKING, TextIO, TypeVar
 if TYPE_CHECKING:
     from rich.progress import Progress
 
-__all__ = ["bar", "counted", "line"]
+__all__ = ["EVERY", "bar", "counted", "line"]
 
+EVERY = 10.0  # seconds between two lines where there is no terminal
 _WIDTH = 20
 _SOON = 2.0  # seconds: what is done by then needs no bar
 _T = TypeVar("_T")
 
 
-def counted(items: Sequence[_T], name: str) -> Iterator[_T]:
-    """The items, with a bar on standard error meanwhile where that is a terminal and they take a while."""
+def counted(items: Sequence[_T], name: str, *, lines: bool = False) -> Iterator[_T]:
+    """The items, with a bar on standard error meanwhile where that is a terminal and they take a while.
+
+    With ``lines`` one is printed there every ten seconds where it is none.
+    """
     begun, shown, task = time.monotonic(), None, None
+    said = begun
     try:
         for done, item in enumerate(items):
+            if lines and not sys.stderr.isatty() and (now := time.monotonic()) - said >= EVERY:
+                said = now
+                print(line(done, len(items), name, now - begun), file=sys.stderr, flush=True)
             if shown is None and sys.stderr.isatty() and time.monotonic() - begun > _SOON:
                 shown = bar(sys.stderr)
                 task = shown.add_task(name, total=len(items))
@@ -35,7 +43,7 @@ def counted(items: Sequence[_T], name: str) -> Iterator[_T]:
 def line(done: int, total: int, backend: str, elapsed: float) -> str:
     """How far a run is, in one line: ``[214/899] torch.learnable, about 1:04 left``; ``elapsed`` is in seconds."""
     width = len(str(total))
-    if not done:
+    if done in {0, total}:  # after the last check it is told why they differ, which may take as long
         return f"[{done:>{width}}/{total}] {backend}"
     minutes, seconds = divmod(round(elapsed / done * (total - done)), 60)
     return f"[{done:>{width}}/{total}] {backend}, about {minutes}:{seconds:02} left"

@@ -84,7 +84,7 @@ def _parser() -> argparse.ArgumentParser:
     report = commands_.add_parser("report", help="write the report of a run that was cut short", allow_abbrev=False)
     report.add_argument("out", type=Path, metavar="DIR", help="the folder of the run")
     lists = commands_.add_parser("list", help="list backends, profiles, formulas, ...", allow_abbrev=False)
-    lists.add_argument("what", metavar="WHAT", help="backends, profiles, formulas, requirements, documents or codes")
+    lists.add_argument("what", metavar="|".join(_LISTS), help="what to list")
     lists.add_argument(
         "names", nargs="*", default=[], metavar="FORMULA", help="with formulas: show these formulas in full"
     )
@@ -226,7 +226,9 @@ def _describe(what: str, names: list[str]) -> int:
         say(f"{inspect.getdoc(f.function)}\n")
         for choice, words in (f.behaviour.choices() if f.behaviour else {}).items():
             own = getattr(f.behaviour, choice)
-            say(f"    {choice}: {words[own]}; or " + ", ".join(w for v, w in words.items() if v != own))
+            say(f"    {choice}: {words[own]}")
+            for other in (w for v, w in words.items() if v != own):
+                say(f"        or {other}")
         documented = FORMULAS[f.id.partition("@")[0]].behaviour
         for version in FORMULAS.versions(f.id):
             if version.version and version.behaviour is not None and documented is not None:

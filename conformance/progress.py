@@ -12,14 +12,13 @@ from typing import Any, TextIO
 import pytest
 from rich.progress import TaskID
 
-from halfeven.conformance.bar import bar, line
+from halfeven.conformance.bar import EVERY, bar, line
 from halfeven.conformance.child import Tell
 from halfeven.conformance.engine.exhaustive.journal import progress
 from halfeven.conformance.report.printable import printable
 
 __all__ = ["Display"]
 
-_EVERY = 10.0  # seconds between two lines where there is no terminal
 _TICK = 1.0  # seconds between two looks at how far the sweeps are
 
 
@@ -93,7 +92,7 @@ class Display:
         now = self.clock()
         if self.bar is not None and self.task is not None:
             self.bar.update(self.task, description=f"{self.backend}: {words}")
-        elif self.bar is None and now - self.said >= _EVERY:
+        elif self.bar is None and now - self.said >= EVERY:
             self.said = now
             print(f"{self.backend}: {words}", file=self.stream, flush=True)
 
@@ -107,7 +106,7 @@ class Display:
         now = self.clock()
         if self.bar is not None and self.task is not None:
             self.bar.update(self.task, completed=self.done, description=self.backend)
-        elif self.bar is None and now - self.said >= _EVERY:
+        elif self.bar is None and now - self.said >= EVERY:
             self.said = now
             print(line(self.done, self.total, self.backend, now - self.begun), file=self.stream, flush=True)
 
@@ -128,7 +127,7 @@ class Sweeps:
     def stop(self) -> None:
         """Look no more."""
         self._ended.set()
-        self._thread.join(_EVERY)
+        self._thread.join(EVERY)
 
     def _look(self) -> None:
         seen = [(self._clock(), progress(self._folder))]
@@ -136,4 +135,4 @@ class Sweeps:
             now = (self._clock(), progress(self._folder))
             if now[1].done != seen[-1][1].done:
                 self._tell(now[1].words(seen[0][1], now[0] - seen[0][0]))
-            seen = [*seen, now][-int(_EVERY / _TICK) :]
+            seen = [*seen, now][-int(EVERY / _TICK) :]

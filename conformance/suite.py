@@ -256,7 +256,11 @@ def failure(result: Result) -> str:
     if result.outcome == "crashed":
         return printable("\n".join([f"{result.backend} crashed: {result.requirement}", result.detail]))
     if result.differing:
-        lines.append(f"{result.differing} of {result.points} points, by up to {result.steps} {result.unit}")
+        from halfeven.conformance.report.groups import largest  # noqa: PLC0415 - printing needs the report
+        from halfeven.conformance.report.words import count, steps  # noqa: PLC0415 - as above
+
+        far = f", by up to {steps(largest([result]))}" if result.steps else ""
+        lines.append(f"{result.differing:,} of {count(result.points, 'value')} differ{far}")
     lines += [result.cause] if result.cause else []  # of a run of many checks it is said at the end
     if (w := result.witness) is not None:
         zero = PROFILES[result.profile].parameters[1:]

@@ -19,7 +19,7 @@ LAYERS = {
         ("aimet",),
     ),
     "conformance": (
-        ("inline",),
+        ("bar", "inline"),
         ("bits", "configuration", "nearest", "output", "quote", "requirement", "documents", "environment", "engine"),
         ("arrays", "codes", "inputs", "engine.compare", "engine.expression", "engine.memory", "engine.tier"),
         ("engine.exhaustive.patterns",),
@@ -43,7 +43,7 @@ LAYERS = {
         ("engine.plan", "engine.conclude"),
         ("engine.run", "engine.pair"),
         ("workers",),
-        ("bar", "child", "explaining", "progress", "questions"),
+        ("child", "explaining", "progress", "questions"),
         ("fingerprints.cubes", "fingerprints.result", "fingerprints.residual", "fingerprints.beyond"),
         ("fingerprints.kinds", "fingerprints.telling"),
         ("fingerprints.asking", "fingerprints.models"),

@@ -140,7 +140,8 @@ def resolve(spec: str, profile: str | None = None) -> list[Backend]:
         raise ValueError(msg)
     name, words = split(spec)
     if is_own(spec) and ":" in name and (how := [w for w in words if plain.word(w)]):
-        made = _attempt(lambda: plain.called(_import(name), how), f"backend {spec!r} cannot be used", (TypeError,))
+        own = (TypeError, UnknownBackend)
+        made = _attempt(lambda: plain.called(_import(name), how), f"backend {spec!r} cannot be used", own)
         return [along(made, [w for w in words if w not in how])]
     return [along(backend, words) for backend in _named(name, profile)]
 

@@ -9,6 +9,7 @@ from math import prod
 import numpy as np
 
 from halfeven.conformance.backends.offer import Offer
+from halfeven.conformance.bar import counted
 from halfeven.conformance.engine.call import PLAIN, Answer, Call, CallShape, arguments_of, leaves
 from halfeven.conformance.engine.compare import compare_codes, compare_reals
 from halfeven.conformance.engine.explain import Part as Cause
@@ -59,7 +60,7 @@ def compare(
     shared, left = parts(replace(a.offer, name=names[0]), replace(b.offer, name=names[1]), tier, formulas)
     found: list[Compared] = []
     ended = ""
-    for part in shared:
+    for part in counted(shared, f"{names[0]} and {names[1]}", lines=True):
         asking = _Asking(part, a, b, names, tier, seed)
         with np.errstate(all="ignore"), warnings.catch_warnings():
             warnings.simplefilter("ignore")  # a warning is no answer, even where pytest makes errors of them

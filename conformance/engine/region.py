@@ -219,10 +219,13 @@ KINDS: Mapping[str, _Kind] = {
     "nan": _Kind("nan", "x is NaN", lambda f: np.isnan(f.x)),
     "infinite": _Kind("infinite", "x is infinite", lambda f: np.isinf(f.x)),
     "negative": _Kind("sign", "x is negative", lambda f: f.x < 0),
+    "zero": _Kind("zero", "x is 0", lambda f: f.x == 0),
+    "negative zero": _Kind("zero", "x is -0.0", lambda f: (f.x == 0) & np.signbit(f.x)),
     "odd": _Kind("parity", "odd zero points", lambda f: f.zero % 2 == 1),
     "zero points": _Kind("zero point", "zero points other than 0", lambda f: f.zero != 0),
     "negative zero points": _Kind("zero point", "negative zero points", lambda f: f.zero < 0),
     "subnormal": _Kind("subnormal", "subnormal x", lambda f: (np.abs(f.x) < f.tiny) & (f.x != 0)),
+    "subnormal scales": _Kind("scale", "subnormal scales", lambda f: np.abs(f.scale) < f.tiny),
     "powers": _Kind("scale", "scales that are powers of two", lambda f: np.abs(np.frexp(f.scale)[0]) == _POWER),
 }
 _LIMITS = {"size": "size", "from": "place", "quotients": "quotient"}

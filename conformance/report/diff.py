@@ -114,7 +114,7 @@ def diff(base: Report, head: Report) -> Diff:
     ]
     problems = [f"head: {said}"] if (said := progress(head)) else []
     if head.ran and not compared:
-        problems.append("No check ran in both reports, so nothing was compared.")
+        problems.append(f"No check ran in both reports, so nothing was compared.{_apart(base, head)}")
     return Diff(
         problems=tuple(problems),
         notes=tuple(_notes(base, head)),
@@ -245,6 +245,17 @@ def _row(c: Change) -> tuple[str, ...]:
         "" if differing == "0" else differing,
         text(cause, 220),
         code(c.example),
+    )
+
+
+def _apart(base: Report, head: Report) -> str:
+    """Whose the reports are, where no backend is in both, and what compares two backends."""
+    old, new = ([b.name for b in report.backends] for report in (base, head))
+    if not old or not new or set(old) & set(new):
+        return ""
+    return (
+        f" base is of {', '.join(old)}, head of {', '.join(new)}; halfeven compare {old[0]} {new[0]}"
+        " asks two backends the same."
     )
 
 

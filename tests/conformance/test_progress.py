@@ -18,6 +18,7 @@ from halfeven.conformance.progress import Display, Sweeps, line
         (0, 0.0, "[  0/899] torch.learnable"),
         (214, 107.0, "[214/899] torch.learnable, about 5:42 left"),
         (898, 898.0, "[898/899] torch.learnable, about 0:01 left"),
+        (899, 899.0, "[899/899] torch.learnable"),
     ],
 )
 def test_a_line(done: int, elapsed: float, said: str) -> None:

@@ -20,6 +20,19 @@ _TAILS = range(2, 65)
 _REMAINDERS = (*_LANES, 128, 256)
 _ENDS = (1, 2, 4, 8, 16)
 _POWERS = (7, 8, 15, 16, 23, 24, 31, 32, 63, 64)
+_KINDS = (
+    "nan",
+    "infinite",
+    "negative",
+    "zero",
+    "negative zero",
+    "odd",
+    "zero points",
+    "negative zero points",
+    "subnormal",
+    "subnormal scales",
+    "powers",
+)
 _PLACES = tuple(2**k for k in range(5, 25))
 
 
@@ -106,10 +119,7 @@ def _limits(kind: str, numbers: Array, failing: Array, usual: Sequence[int]) -> 
 
 def _values(facts: Facts, failing: Array) -> Iterator[Region]:
     yield from (Region("quotient", (power,)) for power in _POWERS)
-    yield from (
-        Region(kind)
-        for kind in ("nan", "infinite", "negative", "odd", "zero points", "negative zero points", "subnormal", "powers")
-    )
+    yield from map(Region, _KINDS)
     said = facts.quotient[failing & np.isfinite(facts.quotient)]
     if said.size:  # what fails is inside, or outside
         yield from (Region("quotients", (least.item(), -1)) for least in (said.min(), np.nextafter(said.max(), np.inf)))
