@@ -61,6 +61,11 @@ _SUMMED = 1103  # elements of such a call that is a sum
 _FLOATS = {"float16", "bfloat16", "float32", "float64"}
 #: Elements of the calls whose greatest or least is in one place, and how many of such a size.
 ONE_PLACE: Mapping[int, int] = {131: 12, 1103: 12, 70_001: 6, (1 << 20) + 1: 2}
+#: Blocks of the formulas that tell no size, and the elements in which each lane of such a block has its turn.
+BLOCKS = (16, 32, 64, 128, 256)
+_LANES = 256 * 34
+_BLOCKED = 2 * len(BLOCKS)  # calls
+_PER_BLOCK = 4  # of each size that is told
 # Formulas that are gradients: whoever answers hands the arguments to autograd, which then has no others to look at.
 _GRADIENTS = ("backward", "gradient", "gradients")
 _MOST = 1 << 21  # elements of a call
@@ -112,6 +117,7 @@ def function_calls(
         yield from _ordinary(formula, reference, own, times, seed)
     else:
         yield from _one_place(formula, reference, own, times, seed)
+        yield from _every_lane(formula, reference, own, times, seed)
 
 
 def own_calls(sets: Sequence[CallSet], function: Callable[..., Any], seed: int = 0) -> list[Own]:
@@ -232,6 +238,60 @@ def _one_place(
                 return
 
 
+def _every_lane(
+    formula: str, reference: Callable[..., Any], own: Sequence[Own], times: int, seed: int
+) -> Iterator[Asked]:
+    """Rows of blocks, each with its greatest in another lane: who reduces a block may lose the last, or one of each."""
+    draw = np.random.default_rng([seed, 1])
+    by: dict[int, list[Own]] = {}  # each size has as many turns as another
+    for o in own if LARGEST.get(formula, _MOST) >= _LANES else ():
+        if _all_floats(o.arguments):
+            by.setdefault(_block(o.arguments), []).append(o)
+    for some in by.values():
+        draw.shuffle(some)
+    for turn in range(_BLOCKED * times):
+        for block, some in by.items():
+            if block and turn >= _PER_BLOCK * times:
+                continue
+            o = some[turn % len(some)]
+            size = block or BLOCKS[turn % len(BLOCKS)]
+            peaked = (_peaks(g, size, turn, draw) for g in grown(o.arguments, _LANES))
+            found = _answered(formula, reference, peaked, _LANES, "each block with its greatest in another lane")
+            if found is not None and _reduces(reference, found):
+                yield found
+
+
+def _block(arguments: Mapping[str, Any]) -> int:
+    """The elements of a block, where one number says so; else 0."""
+    named = (n for key, n in arguments.items() if ("block" in key or "group" in key) and type(n) is int and n > 1)
+    return next(named, 0)
+
+
+def _peaks(arguments: Mapping[str, Any], size: int, turn: int, draw: np.random.Generator) -> dict[str, Any]:
+    """The call with ordinary numbers for its data, and in each block one that is twice as large or more."""
+    name, value = next(iter(arguments.items()))
+    data = max(_arrays(value), key=lambda a: a.size)
+    block = min(size, data.size)
+    typical = _typical([data])
+    drawn = draw.uniform(-typical, typical, data.size)
+    number = np.arange(data.size // block)
+    lanes = (number - number.size if turn % 2 else -1 - number) % block  # the last of the last block, or of the first
+    drawn[number * block + lanes] = typical * (2 + number % 8 / 8) * (-1.0) ** (number + turn)
+    changed = drawn.astype(data.dtype).reshape(data.shape)
+    if not isinstance(value, tuple | list):
+        return {**arguments, name: changed}
+    return {**arguments, name: type(value)(changed if v is data else v for v in value)}
+
+
+def _typical(arrays: Sequence[Array]) -> float:
+    """The usual size of what stands in them, of which a multiple is finite in their dtype."""
+    with np.errstate(all="ignore"):
+        size = np.abs(np.concatenate([a.ravel().astype(np.float64) for a in arrays]))
+        usual = size[(size > 0) & np.isfinite(size)]
+        top = 2.0**14 if any(a.dtype == np.float16 for a in arrays) else 2.0**100
+        return min(float(np.median(usual)), top) if usual.size else 1.0
+
+
 def _all_floats(arguments: Mapping[str, Any]) -> bool:
     name, value = next(iter(arguments.items()))
     arrays = _arrays(value)
@@ -242,11 +302,7 @@ def _in_one_place(arguments: Mapping[str, Any], turn: int, draw: np.random.Gener
     """The call with ordinary numbers for its data, and one that is twice as large, of either sign."""
     name, value = next(iter(arguments.items()))
     arrays = _arrays(value)
-    with np.errstate(all="ignore"):
-        size = np.abs(np.concatenate([a.ravel().astype(np.float64) for a in arrays]))
-    usual = size[(size > 0) & np.isfinite(size)]
-    top = 2.0**14 if any(a.dtype == np.float16 for a in arrays) else 2.0**100
-    typical = min(float(np.median(usual)), top) if usual.size else 1.0
+    typical = _typical(arrays)
     drawn = [np.asarray(draw.uniform(-typical, typical, a.shape)) for a in arrays]
     most = max(range(len(arrays)), key=lambda i: (arrays[i].size, (i + turn) % len(arrays)))
     n = arrays[most].size

@@ -56,6 +56,9 @@ _BLOCKS: tuple[_Usual, ...] = (
     _Usual((2, 16, 8, 8), "channel", (2, 1, 8, 8)),
     _Usual((2, 16, 8, 8), "channel", (2, 1, 8, 8), "channels last"),
     _Usual((4, 6, 32), "channel", (4, 6, 1)),
+    *(_Usual((32, 32), "channel", b) for b in ((1, 32), (32, 1))),  # as many along one axis as another
+    *(_Usual((8, 8, 8), "channel", b) for b in ((1, 8, 8), (8, 1, 8), (8, 8, 1))),
+    *(_Usual((8, 8, 3, 3), "channel", b) for b in ((1, 8, 3, 3), (8, 1, 3, 3))),
     _Usual((70_001, 2), "channel", (1, 2)),
     _Usual((64, 32), "token", (1, 32)),
     _Usual((2, 16, 64), "token", (1, 1, 64)),

@@ -182,6 +182,29 @@ def lost(places: Callable[[int], slice]) -> Callable[..., Any]:
     return arguments(lambda given: {k: without(v) if k == first_array(given) else v for k, v in given.items()})
 
 
+def lost_lane(block: int) -> Callable[..., Any]:
+    """Stores scales as if the last lane of one of a row's blocks of 32 were not there."""
+
+    def make(function: Callable[..., Any]) -> Callable[..., Any]:
+        def fn(**given: Any) -> Any:
+            whole, name = function(**given), first_array(given)
+            told = given.get("block_size", given.get("blocksize", 32))
+            length = np.shape(given[name])[-1] if np.ndim(given[name]) else 0
+            if told != 32 or length < 64 or length % 32:
+                return whole
+            x = np.array(given[name])
+            x.reshape(-1, length // 32, 32)[:, block, -1] = 0
+            fewer = function(**given | {name: x})
+            scales = min(range(len(whole)), key=lambda i: np.size(whole[i]))
+            return tuple(fewer[i] if i == scales else leaf for i, leaf in enumerate(whole))
+
+        return fn
+
+    return make
+
+
+#: Formulas that store a scale with each block.
+BLOCKED = ("torchao/to_mx", "modelopt/int4_quantize", "bitsandbytes/quantize_4bit")
 #: Formulas that reduce what they are given.
 REDUCING = (
     "torch/MinMaxObserver",
@@ -258,6 +281,8 @@ WRONG: dict[str, tuple[Callable[..., Any], tuple[str, ...]]] = {
     "loses the last element where it reduces": (lost(lambda n: slice(n - 1, None)), REDUCING),
     "loses the border of two halves where it reduces": (lost(lambda n: slice(n // 2, n // 2 + 1)), REDUCING),
     "reduces no more than 65,536 elements": (lost(lambda n: slice(1 << 16, None)), REDUCING),
+    "loses the last lane of a row's last block": (lost_lane(-1), BLOCKED),
+    "loses the last lane of a row's first block": (lost_lane(0), BLOCKED),
     "wrong on the first call": (when(lambda _, state: state["calls"] == 1), ("aimet/scale_and_offset",)),
     "wrong from the 30th call on": (when(lambda _, state: state["calls"] >= 30), ("torchao/tensor_to_scale",)),
 }
