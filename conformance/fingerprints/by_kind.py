@@ -123,7 +123,10 @@ def fingerprint_of_kind(kind: str, asking: Asking, name: str, dtype: str) -> Fin
 
 
 def _told(search: _Search, alike: Sequence[Candidate], known: Sequence[Candidate], name: str) -> Fingerprint:
-    """What all that are alike have in common; a field that only one of several formulas has is that one's."""
+    """What all that are alike have in common; a field that only one of several formulas has is that one's.
+
+    A setting and a choice of one name are one field, but for a formula that has both.
+    """
     own, about = alike[0], f"{search.kind}, {search.dtype.name}"
     fields: dict[str, Any] = {}
     left: dict[str, tuple[Any, ...]] = {}
@@ -134,15 +137,16 @@ def _told(search: _Search, alike: Sequence[Candidate], known: Sequence[Candidate
     if len(families) > 1:
         left["formula"] = families
     for key, value in own.settings.items():
-        values = tuple(dict.fromkeys(str(c.settings[key]) for c in alike if key in c.settings))
+        values = tuple(dict.fromkeys([str(value), *(v for c in alike for v in _others(c, key, value))]))
         fields[key] = value if share == 1 and len(values) == 1 else UNDECIDED
         left |= {key: values} if len(values) > 1 else {}
     for key, value in own.chosen.items():
         field = f"{own.family}: {key}" if key in own.settings else key
-        others = [c for c in alike if c.chosen.get(key, value) != value]
+        same_name = [c for c in alike if c.family == own.family] if key in own.settings else alike
+        others = [c for c in same_name if _others(c, key, value)]
         fields[field] = value if share == 1 and not others else UNDECIDED
         if others:
-            left[field] = tuple(dict.fromkeys([value, *(c.chosen[key] for c in others)]))
+            left[field] = tuple(dict.fromkeys([str(value), *(v for c in others for v in _others(c, key, value))]))
             if _one_program(own, others):
                 fields[field], proofs[field] = INDISTINGUISHABLE, PROVED
     words = own.formula.behaviour.against(own.point) if own.formula.behaviour is not None and own.point else ""
@@ -159,6 +163,12 @@ def _told(search: _Search, alike: Sequence[Candidate], known: Sequence[Candidate
         calls=search.asking.calls,
         refused=search.asking.notes(),
     )
+
+
+def _others(one: Candidate, key: str, value: Any) -> tuple[str, ...]:
+    """What a candidate has of a field, by a setting or a choice; nothing where one of these has the value."""
+    found = [str(known[key]) for known in (one.settings, one.chosen) if key in known]
+    return () if str(value) in found else tuple(found)
 
 
 def _one_program(own: Candidate, others: Sequence[Candidate]) -> bool:

@@ -147,7 +147,7 @@ def candidates(kind: str) -> tuple[Candidate, ...]:
             rows[name] = two or ((role.data,) if name != "compressed-tensors/generate_gparam" else ())
     rows["compressed-tensors/generate_gparam"] = ("updated_min_val", "updated_max_val")
     found: dict[Any, Candidate] = {}
-    for (name, _), calls in call_sets().items():
+    for (name, _), calls in sorted(call_sets().items(), key=lambda row: row[0]):  # in whatever order rooms came
         if name not in rows or (name == "compressed-tensors/generate_gparam" and kind != "scale"):
             continue
         for call in calls.build():

@@ -92,9 +92,8 @@ def run_ends(model: EvaluationModel, given: Given) -> Array:
     """
     a = given.asked
     dtype, scale = a.dtype, float(given.scale)
-    codes = np.arange(a.grid.qmin + 1, a.grid.qmax + 1, dtype=np.float64)
-    if codes.size > _WIDE:
-        codes = codes[np.unique(np.linspace(0, codes.size - 1, _WIDE).astype(np.int64))]
+    places = np.linspace(0, a.grid.num_steps - 1, min(a.grid.num_steps, _WIDE))
+    codes = np.unique(places.astype(np.int64)).astype(np.float64) + (a.grid.qmin + 1)
     with np.errstate(all="ignore"):
         far = np.asarray(_FAR * scale, np.float64).astype(dtype)
     top = int(ordered(np.asarray(np.inf, dtype)))

@@ -173,7 +173,7 @@ def test_bad_arguments_name_what_is_accepted() -> None:
         check(exact, "onnx", array="jax")  # type: ignore[arg-type]
     with pytest.raises(TypeError, match="give a function"):
         check(3, "onnx")
-    with pytest.raises(ValueError, match="name the profile"):
+    with pytest.raises(ValueError, match="profile=None is not accepted for exact: give it"):
         check(exact)
 
 

@@ -147,7 +147,7 @@ def quantize(
         r = _clamp(r, lo, hi)
     q, held = _sum(model, r, z, late, wide)
     if is_nan and not (model.nan == "propagate" and model.integer.startswith("int")):
-        return _nan_code(model, exact_zero, grid, held)
+        return _nan_code(model, exact_zero, grid, FORMATS["float64"] if _is_limited_again(model, grid, held) else held)
     return _to_grid(model, q, grid, held)
 
 
@@ -406,6 +406,12 @@ def _to_grid(model: EvaluationModel, q: float, grid: Grid, held: Format) -> floa
     if outward and grid.qmin >= -(2**31) and grid.qmax < 2**31 <= code:
         return -(2.0**31)
     return code
+
+
+def _is_limited_again(model: EvaluationModel, grid: Grid, held: Format) -> bool:
+    """Whether an end is rounded outward, so that codes are held in a wider format."""
+    lo, hi = round_value(float(grid.qmin), held), round_value(float(grid.qmax), held)
+    return model.overflow == "saturate" and model.clamp != "before-zero-point" and (lo < grid.qmin or hi > grid.qmax)
 
 
 def _clamp(v: float, lo: float, hi: float) -> float:

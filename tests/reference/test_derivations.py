@@ -126,9 +126,22 @@ def oracle(profile: Profile, operation: str, x: float, dtype: np.dtype, s: np.nd
     return exact.round_value(code, form) if profile.codes == "input" else code
 
 
+def _steps(grid: Grid, beyond: int) -> np.ndarray:
+    """The codes of a grid and some beyond it; of a wide one those near its ends, near 0, and at powers of two."""
+    lo, hi = grid.qmin - beyond, grid.qmax + beyond
+    if grid.bits <= 16:
+        return np.arange(lo, hi + 1)
+    powers = 1 << np.arange(31)
+    near = np.concatenate([[lo, hi, 0], powers, -powers])[:, None] + np.arange(-8, 9)
+    return np.unique(near[(near >= lo) & (near <= hi)])
+
+
 def boundaries(s: np.ndarray, z: np.ndarray, grid: Grid, dtype: np.dtype, ulps: int = 3) -> np.ndarray:
-    """Rows of x, one per parameter set: every half step from two below the grid to two above, and its neighbours."""
-    half = np.arange(grid.qmin - 2, grid.qmax + 3)[None] - z[:, None] + 0.5
+    """Rows of x, one per parameter set: every half step from two below the grid to two above, and its neighbours.
+
+    Of a grid of more than 16 bits those near its ends and near 0, and some between.
+    """
+    half = _steps(grid, 2)[None] - z[:, None] + 0.5
     with np.errstate(over="ignore"):
         centre = (half * s.astype(np.float64)[:, None]).astype(dtype)
     bits = centre.view(f"int{8 * dtype.itemsize}")
@@ -258,7 +271,7 @@ NEIGHBOURS = [near for near in EvaluationModel().neighbours() if is_documented(n
 
 
 def test_what_documents_choose_has_an_expression() -> None:
-    assert len(NEIGHBOURS) == 35
+    assert len(NEIGHBOURS) == 36
     left = [n for n in EvaluationModel().neighbours() if n not in NEIGHBOURS]
     assert {"held", "inverse", "quotient", "half", "form"} < {c for n in left for c in EvaluationModel().changes(n)}
 
@@ -282,7 +295,7 @@ def compare_with_expression(profile: Profile, dtype: np.dtype, grid: Grid, sets:
         z = int(rng.integers(grid.qmin, grid.qmax + 1)) if len(profile.parameters) > 1 else 0
         step = 1 / float(profile.model_scale(s, grid)) if profile.parameters[0] == "amax" else float(s)
         x = boundaries(np.array([step]), np.array([-z if profile.model.sign == "q+o" else z]), grid, dtype)[0]
-        codes = np.arange(grid.qmin, grid.qmax + 1).astype(np.int32)
+        codes = _steps(grid, 0).astype(np.int32)
         zero = zero_array(profile, z)
         scope = {"np": np, "ml_dtypes": ml_dtypes, "qmin": grid.qmin, "qmax": grid.qmax, "x": x, "q": codes}
         scope |= dict(zip(profile.parameters, (s, zero), strict=False))

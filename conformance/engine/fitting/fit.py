@@ -4,6 +4,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import product
 
+import ml_dtypes
 import numpy as np
 
 from halfeven.conformance.engine.fitting.boxes import Box, Found, common, least, model_of
@@ -194,5 +195,6 @@ def _codes_behind(g: Elements, model: EvaluationModel) -> tuple[Array, Array, Ar
         given = np.stack([g.reals(model, c) == g.value for c in tried])
         codes = np.take_along_axis(tried, given.argmax(axis=0)[None], axis=0)[0]
         nan = np.isnan(g.value)
-        certain = ((given.sum(axis=0) == 1) & ~odd) | nan
+        apart = np.abs(near - z) * float(ml_dtypes.finfo(g.value.dtype).eps) < 1  # type: ignore[no-untyped-call]
+        certain = ((given.sum(axis=0) == 1) & apart & ~odd) | nan
         return np.where(nan, np.nan, codes), certain, given.any(axis=0) | odd

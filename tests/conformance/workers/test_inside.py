@@ -292,7 +292,7 @@ def test_memory_of_the_result_s_size_is_poisoned_and_another_way_the_next_time(a
     found = [np.bincount(answer.value.view(np.uint8), minlength=256) for answer in worker.answers([call] * 20)]
     # Which memory comes back is the allocator's choice: mostly the poisoned.
     most = [int(f.argmax()) for f in found if f.max() > 0.9 * f.sum()]
-    assert sum(m in {0xA5, 0x5A} for m in most) >= 15
+    assert sum(m in {0xA5, 0x5A} for m in most) >= 10
     assert {0xA5, 0x5A} <= set(most)
 
 
