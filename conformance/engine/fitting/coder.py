@@ -24,6 +24,7 @@ __all__ = ["Coder", "End", "Row"]
 
 _INSIDE = 126.0  # of codes that 8 bits hold, whatever is done to them
 _LIKELY = 0.3  # the share of the answers inside that a model gives which is worth a look
+_KEPT = 1 << 28  # bytes of codes that are kept, not made again
 
 #: What is done to rounded quotients at last, the codes, and a model that does it.
 End = tuple[tuple[Box, ...], Array, EvaluationModel]
@@ -61,20 +62,26 @@ class Coder:
         self._low = np.concatenate([np.maximum(g.lo + 1, -_INSIDE) for g in groups])
         self._high = np.concatenate([np.minimum(g.hi - 1, _INSIDE) for g in groups])
         self._zero = np.concatenate(self._zeros)
+        self._kept = 0
         self._inside = self._within(np.concatenate([self._claimed(g) for g in groups]))
 
-    def each(self, rows: Sequence[Row], mask: Array, codes: Array) -> Iterator[tuple[int, Found]]:
-        """What gives the codes of a mask, with the least that it can cost; the cheapest rows come first."""
-        base = self._base
-        left = [r for r in rows if r.hits[mask].all()]
-        costs = {id(r): least(base, r.made.boxes) + least(base, r.boxes) for r in left}
-        for row in sorted(left, key=lambda r: costs[id(r)]):
+    def left(self, rows: Sequence[Row], mask: Array, most: int) -> list[tuple[int, Row]]:
+        """The rows that may give a mask's codes, with the least that each can cost, the cheapest first.
+
+        Where little of the mask lies well inside its grid, these are nearly all rows: then only the cheapest are tried.
+        """
+        costs = [(least(self._base, r.made.boxes) + least(self._base, r.boxes), r) for r in rows if r.hits[mask].all()]
+        return sorted(costs, key=lambda row: row[0])[:most]
+
+    def each(self, rows: Sequence[tuple[int, Row]], mask: Array, codes: Array) -> Iterator[tuple[int, Found]]:
+        """What gives the codes of a mask, of rows that are left, with the least that it can cost."""
+        for cost, row in rows:
             even, odd = mask & ~row.nan, mask & row.nan
             for boxes, made, model in self.ends(row):
                 if not same_codes(made[even], codes[even]).all():
                     continue
                 if modes := self._nans(model, row, odd, codes):
-                    yield costs[id(row)], Found((tuple(row.made.boxes), tuple(row.boxes), boxes, modes))
+                    yield cost, Found((tuple(row.made.boxes), tuple(row.boxes), boxes, modes))
 
     def rows(self, codes: Array, usable: Array) -> list[Row]:
         """All integers made of quotients that come near the codes well inside the grid, each once."""
@@ -137,8 +144,11 @@ class Coder:
                     known[ends][0].append(box)
                 else:
                     known[ends] = ([box], codes, ended)
-        row.ends = [(tuple(boxes), codes, model) for boxes, codes, model in known.values()]
-        return row.ends
+        ends_ = [(tuple(boxes), codes, model) for boxes, codes, model in known.values()]
+        self._kept += sum(codes.nbytes for _, codes, _ in ends_)
+        if self._kept <= _KEPT:
+            row.ends = ends_
+        return ends_
 
     @cached_property
     def _quotients(self) -> list[Quotients]:

@@ -18,6 +18,7 @@ __all__ = ["Fit"]
 
 _LIKELY = 0.3  # the share of the answers that a way back to codes explains, and that is worth a look
 _NONE = 10**6
+_ROWS = 1024  # integers made of quotients, of which all that may come is tried; what is known leaves a few dozen
 
 #: What is left of the quotients and of the products, where others are known to fail.
 Among = tuple[Sequence[Box], Sequence[Box]]
@@ -113,7 +114,8 @@ class Fit:
     def _best(self, mask: Array) -> Found | None:
         """What gives the codes of a mask."""
         found, lowest = None, _NONE
-        for cost, some in self._coder.each(self._rows, mask, self._target):
+        left = self._coder.left(self._rows, mask, _ROWS)
+        for cost, some in self._coder.each(left, mask, self._target):
             if cost >= lowest:
                 break
             if (own := some.nearest(self._base)[0]) < lowest:
@@ -121,11 +123,15 @@ class Fit:
         return found
 
     def _faked(self, mask: Array) -> Found | None:
+        most = _ROWS
         for decoder in sorted(self._decoders, key=lambda r: least(self._base, r.boxes)):
             if not decoder.hits[mask].all():
                 continue
             found, lowest = None, _NONE
-            for cost, coder in self._coder.each(self._rows_of(decoder), mask & decoder.certain, decoder.codes):
+            known = mask & decoder.certain
+            left = self._coder.left(self._rows_of(decoder), known, most)
+            most -= len(left)
+            for cost, coder in self._coder.each(left, known, decoder.codes):
                 if cost >= lowest:
                     break
                 first, *others = coder.stages
@@ -192,9 +198,11 @@ def _codes_behind(g: Elements, model: EvaluationModel) -> tuple[Array, Array, Ar
         odd = ~np.isfinite(near)
         near = np.where(odd, z, near)
         tried = np.stack([near, near - 1, near + 1])
-        given = np.stack([g.reals(model, c) == g.value for c in tried])
+        reals = [g.reals(model, c) for c in tried]
+        given = np.stack([r == g.value for r in reals])
         codes = np.take_along_axis(tried, given.argmax(axis=0)[None], axis=0)[0]
-        nan = np.isnan(g.value)
+        # NaN comes of NaN, but where it comes of any code: 16 bits hold no large zero point.
+        nan = np.isnan(g.value) & ~np.isnan(reals[0])
         apart = np.abs(near - z) * float(ml_dtypes.finfo(g.value.dtype).eps) < 1  # type: ignore[no-untyped-call]
         certain = ((given.sum(axis=0) == 1) & apart & ~odd) | nan
-        return np.where(nan, np.nan, codes), certain, given.any(axis=0) | odd
+        return np.where(np.isnan(g.value), np.nan, codes), certain, given.any(axis=0) | odd
