@@ -4,7 +4,7 @@
 torch's stable interface only. Without it ``chunked`` gives the same bits in torch operations.
 
 The environment variable HALFEVEN_KERNELS forces a path: ``avx2``, ``baseline`` (what every processor of the kind has)
-or ``torch``. By default the best there is runs.
+or ``torch``, which holds for CUDA too. By default the best there is runs.
 """
 
 import ctypes
@@ -15,6 +15,8 @@ from pathlib import Path
 from typing import Any
 
 import torch
+
+from halfeven.optimized.kernels.cuda import launcher
 
 __all__ = ["available", "choose", "load", "path"]
 
@@ -45,8 +47,15 @@ def load() -> None:
         logging.getLogger("halfeven").warning("halfeven's kernels of the CPU run in torch operations, slower: %s", why)
 
 
-def path() -> str:
-    """Which implementation runs on the CPU: "C++ avx2", "C++ baseline", or "torch, chunked: " and why."""
+def path(device: str = "cpu") -> str:
+    """Which implementation runs on a kind of device.
+
+    On the CPU "C++ avx2", "C++ baseline", or "torch, chunked: " and why; on CUDA, for what is not a gradient or a
+    reduction, "CUDA C++", or "torch: " and why.
+    """
+    if device == "cuda":
+        why = launcher.why_not()
+        return f"torch: {why}" if why else "CUDA C++"
     library, why = _loaded()
     return f"torch, chunked: {why}" if library is None else f"C++ {_ISAS[library.halfeven_isa(-1)]}"
 

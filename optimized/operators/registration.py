@@ -35,6 +35,7 @@ class Operator:
         backward: a gradient per argument from (ctx, a gradient per result), or None: not differentiable.
         keep: (ctx, arguments, results), saves what ``backward`` needs.
         vmap: (info, a dimension per argument, *arguments) to the results and the dimension of each, or None.
+        cuda: what runs on CUDA in its stead, or None.
     """
 
     schema: str
@@ -43,6 +44,7 @@ class Operator:
     backward: Callable[..., tuple[Any, ...]] | None = None
     keep: Callable[[Any, tuple[Any, ...], Any], None] = _keep
     vmap: Callable[..., Any] | None = None
+    cuda: Callable[..., Any] | None = None
 
 
 def register(operators: Mapping[str, Operator]) -> None:
@@ -52,6 +54,8 @@ def register(operators: Mapping[str, Operator]) -> None:
         _LIBRARY.define(name + operator.schema, tags=(torch.Tag.pt2_compliant_tag,))
         # A kernel that was compiled for a device goes before it.
         _LIBRARY.impl(name, operator.implementation, "CompositeExplicitAutograd")
+        if operator.cuda is not None:
+            _LIBRARY.impl(name, operator.cuda, "CUDA")
         full = f"halfeven::{name}"
         _TORCH.register_fake(full, operator.fake, lib=_LIBRARY)
         if operator.backward is not None:

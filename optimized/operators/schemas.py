@@ -8,7 +8,7 @@ from torch import Tensor
 
 from halfeven.optimized import arguments, kernels
 from halfeven.optimized.arguments import dtypes
-from halfeven.optimized.kernels import chunked
+from halfeven.optimized.kernels import chunked, cuda
 from halfeven.optimized.operators import batching, gradients
 from halfeven.optimized.operators.registration import OPS, Operator, register
 
@@ -108,9 +108,9 @@ _TABLE: dict[str, tuple[str, Callable[..., Any]]] = {
 
 
 def _operator(name: str, schema: str, fake: Callable[..., Any]) -> Operator:
-    own = chunked.IMPLEMENTATIONS[name]
+    own, on_cuda = chunked.IMPLEMENTATIONS[name], cuda.IMPLEMENTATIONS.get(name)
     if name not in gradients.GRADIENTS:
-        return Operator(schema, own, fake)
+        return Operator(schema, own, fake, cuda=on_cuda)
     after_zero_point = schema.partition(" block_size")[0].count(",") - 3
     return Operator(
         schema,
@@ -119,6 +119,7 @@ def _operator(name: str, schema: str, fake: Callable[..., Any]) -> Operator:
         backward=gradients.GRADIENTS[name],
         keep=gradients.keep_parameters,
         vmap=batching.rule(name, after_zero_point),
+        cuda=on_cuda,
     )
 
 

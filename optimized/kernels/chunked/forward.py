@@ -1,4 +1,4 @@
-"""The forward operators in torch operations, on pieces that stay in the cache. See ``operators`` for what they are."""
+"""The forward operators in torch operations, on the CPU in pieces that stay in the cache. See ``operators``."""
 
 from typing import Any
 
@@ -12,6 +12,11 @@ from halfeven.optimized.kernels.chunked.parts import narrow, pieces, side_by_sid
 __all__ = ["FORWARD"]
 
 _PIECE = 2**18  # elements that stay in the cache
+
+
+def _most(x: Tensor) -> int:
+    """Elements of a piece: a GPU is given all of them, since each piece would cost it as many launches."""
+    return _PIECE if x.is_cpu else x.numel()
 
 
 def _quantize(
@@ -41,7 +46,7 @@ def _quantize_out(
 ) -> None:
     s, o = of_reals(x, scale, zero_point, qmin, qmax, block_size, offset, result=out.dtype, out=out)
     dtypes.codes_dtype(x.dtype, out.dtype, qmin, qmax)
-    for x_, out_, s_, o_ in pieces(*side_by_side((x, out), (s, o), block_size), _PIECE):
+    for x_, out_, s_, o_ in pieces(*side_by_side((x, out), (s, o), block_size), _most(x)):
         r = _grid_codes(x_, s_, o_, qmin, qmax, 0.0)
         if not out.dtype.is_floating_point:
             r = torch.where(r.isnan(), o_.neg().nan_to_num(0.0).clamp(qmin, qmax), r)
@@ -72,7 +77,7 @@ def _dequantize_out(
     out: Tensor,
 ) -> None:
     s, o = of_codes(q, scale, zero_point, block_size, compute, offset, result=out.dtype, out=out)
-    for q_, out_, s_, o_ in pieces(*side_by_side((q, out), (s, o), block_size), _PIECE):
+    for q_, out_, s_, o_ in pieces(*side_by_side((q, out), (s, o), block_size), _most(q)):
         out_.copy_(narrow(q_.to(s.dtype).add(o_).mul_(s_), out.dtype))
 
 
@@ -103,7 +108,7 @@ def _quantize_dequantize_out(
     out: Tensor,
 ) -> None:
     s, o = of_reals(x, scale, zero_point, qmin, qmax, block_size, offset, result=x.dtype, out=out)
-    for x_, out_, s_, o_ in pieces(*side_by_side((x, out), (s, o), block_size), _PIECE):
+    for x_, out_, s_, o_ in pieces(*side_by_side((x, out), (s, o), block_size), _most(x)):
         r = _grid_codes(x_, s_, o_, qmin, qmax, shift)
         out_.copy_(narrow(r.add_(o_ + shift if shift else o_).mul_(s_), out.dtype))
 

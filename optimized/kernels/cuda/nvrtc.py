@@ -8,7 +8,7 @@ from pathlib import Path
 
 from halfeven.optimized.kernels.cuda import programs
 
-__all__ = ["compiled", "why_missing"]
+__all__ = ["architectures", "compiled", "version", "why_missing"]
 
 _RELEASES = (13, 12)  # whose C++20 and whose interface these are
 
@@ -17,6 +17,30 @@ def why_missing() -> str:
     """Why there is no compiler, "" where there is one."""
     library, why = _loaded()
     return "" if library else why
+
+
+def version() -> str:
+    """The release of the compiler.
+
+    Raises:
+        RuntimeError: there is no NVRTC.
+    """
+    major, minor = ctypes.c_int(), ctypes.c_int()
+    _checked(_library().nvrtcVersion(ctypes.byref(major), ctypes.byref(minor)))
+    return f"{major.value}.{minor.value}"
+
+
+def architectures() -> list[int]:
+    """The GPUs that it compiles for: 90 of capability 9.0, and so on.
+
+    Raises:
+        RuntimeError: there is no NVRTC.
+    """
+    count = ctypes.c_int()
+    _checked(_library().nvrtcGetNumSupportedArchs(ctypes.byref(count)))
+    found = (ctypes.c_int * count.value)()
+    _checked(_library().nvrtcGetSupportedArchs(found))
+    return sorted(found)
 
 
 def compiled(

@@ -7,6 +7,7 @@ from pathlib import Path
 __all__ = ["OPTIONS", "Program", "forward", "headers"]
 
 _FOLDER = Path(__file__).parents[1]
+_FORWARD = ("rows", "columns", "strided")
 # Every operation is rounded as written: none is fused with another, none is approximate, subnormals are kept.
 OPTIONS = (
     "--std=c++20",
@@ -30,6 +31,12 @@ class Program:
     #: The file, as it is included.
     name: str
     definitions: tuple[tuple[str, str], ...]
+    #: The names of its kernels.
+    kernels: tuple[str, ...]
+
+    def __str__(self) -> str:
+        """As a message names it."""
+        return f"{self.name} ({', '.join(value for _, value in self.definitions)})"
 
     @property
     def options(self) -> tuple[str, ...]:
@@ -53,7 +60,7 @@ def forward(operation: str, x: str, compute: str, out: str) -> Program:
     """
     names = ("OPERATION", "IN", "COMPUTE", "OUT")
     given = zip(names, (operation, x, compute, out), strict=True)
-    return Program("cuda/forward.cu", tuple((f"HALFEVEN_{name}", value) for name, value in given))
+    return Program("cuda/forward.cu", tuple((f"HALFEVEN_{name}", value) for name, value in given), _FORWARD)
 
 
 @cache

@@ -1,0 +1,55 @@
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from ptx.driver import Pretended, StandIn
+
+from halfeven.optimized.kernels.cuda import driver, images, launcher, nvrtc
+
+_CUDA = torch._C.DispatchKeySet(torch._C.DispatchKey.CUDA)
+
+
+@pytest.fixture
+def stand_in(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> StandIn:
+    """A driver whose launches are emulated, and a folder of its own for what is compiled."""
+    found = StandIn()
+    monkeypatch.setenv("HALFEVEN_CACHE", str(tmp_path / "images"))
+    monkeypatch.setattr(nvrtc, "compiled", found.compiled)
+    images.image.cache_clear()
+    return found
+
+
+@pytest.fixture
+def pretended(stand_in: StandIn, monkeypatch: pytest.MonkeyPatch) -> Pretended:
+    """As if tensors were on a GPU."""
+    torch_ = Pretended()
+    found = launcher.Launcher(driver.Driver(stand_in.library), torch_)
+    monkeypatch.setattr(launcher, "ready", lambda: found)
+    return torch_
+
+
+@pytest.fixture
+def on_cuda(stand_in: StandIn, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Any]:
+    """Calls what torch runs for CUDA, by the operator's name, with tensors whose memory the launches may touch."""
+
+    def called(name: str, *given: Any, out: torch.Tensor | None = None) -> Any:
+        tensors = [t for t in given if isinstance(t, torch.Tensor)]
+        stand_in.may_touch(tensors, [] if out is None else [out])
+        with monkeypatch.context() as patch:
+            patch.setattr(torch, "empty_like", _noting(torch.empty_like, stand_in, tensors))
+            return getattr(torch.ops.halfeven, name).default.redispatch(_CUDA, *given)
+
+    return called
+
+
+def _noting(function: Callable[..., torch.Tensor], stand_in: StandIn, read: list[torch.Tensor]) -> Callable[..., Any]:
+    """Results that are made in a call may be written."""
+
+    def empty_like(*given: Any, **settings: Any) -> torch.Tensor:
+        made = function(*given, **settings)
+        stand_in.may_touch(read, [made])
+        return made
+
+    return empty_like
