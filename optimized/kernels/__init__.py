@@ -50,8 +50,8 @@ def load() -> None:
 def path(device: str = "cpu") -> str:
     """Which implementation runs on a kind of device.
 
-    On the CPU "C++ avx2", "C++ baseline", or "torch, chunked: " and why; on CUDA, for what is not a gradient or a
-    reduction, "CUDA C++", or "torch: " and why.
+    On the CPU "C++ avx2", "C++ baseline", or "torch, chunked: " and why; on CUDA, for all but
+    gradients, "CUDA C++", or "torch: " and why.
     """
     if device == "cuda":
         why = launcher.why_not()

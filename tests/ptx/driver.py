@@ -17,7 +17,7 @@ import torch
 from halfeven.optimized.kernels.cuda import launcher, nvrtc, programs
 from ptx.emulate import Memory, Module, module
 
-__all__ = ["Launched", "Pretended", "StandIn", "compiled", "emulated", "held", "library"]
+__all__ = ["Launched", "Pretended", "StandIn", "compiled", "differing", "emulated", "held", "library"]
 
 _Load = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_void_p)
 _Find = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_int64, ctypes.c_char_p)
@@ -151,3 +151,11 @@ def _elf_size(head: bytes) -> int:
     of_programs, of_sections = struct.unpack_from("<QQ", head, 32)
     _, size, count, size_, count_ = struct.unpack_from("<HHHHH", head, 52)
     return int(max(of_programs + size * count, of_sections + size_ * count_))
+
+
+def differing(found: torch.Tensor, wanted: torch.Tensor) -> int:
+    """How many elements have other bits; NaN is one value."""
+    assert (found.dtype, found.shape) == (wanted.dtype, wanted.shape)
+    integers = {1: torch.int8, 2: torch.int16, 4: torch.int32, 8: torch.int64}[found.element_size()]
+    same = found.contiguous().view(integers) == wanted.contiguous().view(integers)
+    return int((~(same | (found.isnan() & wanted.isnan()))).sum())

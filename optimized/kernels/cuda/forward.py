@@ -1,4 +1,4 @@
-"""The forward operators on a GPU: checked, laid out, launched; without a driver or a compiler, torch operations."""
+"""The forward operators on a GPU: checked, laid out, launched."""
 
 from collections.abc import Callable, Sequence
 from functools import lru_cache
@@ -9,7 +9,6 @@ from torch import Tensor
 
 from halfeven.optimized import arguments
 from halfeven.optimized.arguments import dtypes
-from halfeven.optimized.kernels import chunked
 from halfeven.optimized.kernels.cuda import launcher, programs
 from halfeven.optimized.kernels.cuda.layout import laid_out
 from halfeven.optimized.kernels.cuda.memory import DTYPES, NONE, check_places
@@ -186,25 +185,12 @@ def _launch(
         to.start(program, x, part.kernel, (part.grid, part.threads), job)
 
 
-def _or_torch(name: str, launched: Callable[..., Any]) -> Callable[..., Any]:
-    own = chunked.IMPLEMENTATIONS[name]
-
-    def run(*given: Any) -> Any:
-        to = launcher.ready()
-        return own(*given) if to is None else launched(to, *given)
-
-    return run
-
-
-#: By the operators' names: what torch is told to run on CUDA.
+#: By the operators' names: what is launched on CUDA, given the launcher and then what the operator is given.
 FORWARD: dict[str, Callable[..., Any]] = {
-    name: _or_torch(name, launched)
-    for name, launched in (
-        ("quantize", _quantize),
-        ("quantize_out", _quantize_out),
-        ("dequantize", _dequantize),
-        ("dequantize_out", _dequantize_out),
-        ("quantize_dequantize", _quantize_dequantize),
-        ("quantize_dequantize_out", _quantize_dequantize_out),
-    )
+    "quantize": _quantize,
+    "quantize_out": _quantize_out,
+    "dequantize": _dequantize,
+    "dequantize_out": _dequantize_out,
+    "quantize_dequantize": _quantize_dequantize,
+    "quantize_dequantize_out": _quantize_dequantize_out,
 }

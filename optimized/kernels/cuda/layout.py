@@ -11,7 +11,20 @@ from dataclasses import dataclass
 from functools import lru_cache
 from itertools import product
 
-__all__ = ["MOST_DIMENSIONS", "ForwardParameters", "ForwardRows", "ForwardStrided", "Launch", "laid_out"]
+__all__ = [
+    "MOST_DIMENSIONS",
+    "ForwardParameters",
+    "ForwardRows",
+    "ForwardStrided",
+    "Launch",
+    "Loop",
+    "Steps",
+    "blocks_of",
+    "laid_out",
+    "merged",
+    "power",
+    "regions",
+]
 
 #: As cuda/forward.h has them, with its structs below.
 MOST_DIMENSIONS = 8
@@ -101,13 +114,13 @@ def laid_out(
         [4]
     """
     found: list[Launch] = []
-    for start, loops in _regions(shape, strides, parameters, block):
-        found += _launches(start, _merged(sorted(loops, key=lambda loop: loop[1])), pack, processors * _MOST_BLOCKS)
+    for start, loops in regions(shape, strides, parameters, block):
+        found += _launches(start, merged(sorted(loops, key=lambda loop: loop[1])), pack, processors * _MOST_BLOCKS)
     return tuple(found)
 
 
-def _regions(
-    shape: Steps, strides: tuple[Steps, Steps], parameters: tuple[tuple[Steps, Steps], ...], block: Steps | None
+def regions(
+    shape: Steps, strides: tuple[Steps, ...], parameters: tuple[tuple[Steps, Steps], ...], block: Steps | None
 ) -> Iterator[tuple[Steps, list[Loop]]]:
     """Parts in which all blocks are equally long: where each begins, and its dimensions, the last one first."""
     choices: list[list[tuple[Steps, list[Loop]]]] = []
@@ -136,7 +149,7 @@ def _parameter_step(parameter: tuple[Steps, Steps], d: int) -> int:
     return 0 if -d > len(shape) or shape[d] == 1 else strides[d]
 
 
-def _merged(loops: Sequence[Loop]) -> list[Loop]:
+def merged(loops: Sequence[Loop]) -> list[Loop]:
     """Each dimension in the one inside it where all operands run on from one to the other."""
     found: list[Loop] = []
     for n, steps in loops:
@@ -192,26 +205,27 @@ def _strided(numel: int, loops: Sequence[Loop]) -> ForwardStrided:
 
 def _row_grid(n: int, rows: int, outer: int, pack: int, most: int) -> tuple[tuple[int, int, int], tuple[int, int, int]]:
     """Threads along a row as it has packs; the others take other rows."""
-    x = min(_power(-(-n // pack)), _THREADS)
-    y = min(_power(rows), _THREADS // x)
-    return _blocks(-(-n // (pack * x)), -(-rows // y), outer, most), (x, y, 1)
+    x = min(power(-(-n // pack)), _THREADS)
+    y = min(power(rows), _THREADS // x)
+    return blocks_of(-(-n // (pack * x)), -(-rows // y), outer, most), (x, y, 1)
 
 
 def _column_grid(
     n: int, rows: int, outer: int, pack: int, most: int
 ) -> tuple[tuple[int, int, int], tuple[int, int, int]]:
     """Threads along the columns as there are packs; the others take other rows, each of them several."""
-    x = min(_power(-(-n // pack)), _THREADS)
-    y = min(_power(-(-rows // _ROWS_PER_THREAD)), _THREADS // x)
-    return _blocks(-(-n // (pack * x)), -(-rows // (y * _ROWS_PER_THREAD)), outer, most), (x, y, 1)
+    x = min(power(-(-n // pack)), _THREADS)
+    y = min(power(-(-rows // _ROWS_PER_THREAD)), _THREADS // x)
+    return blocks_of(-(-n // (pack * x)), -(-rows // (y * _ROWS_PER_THREAD)), outer, most), (x, y, 1)
 
 
-def _blocks(x: int, y: int, z: int, most: int) -> tuple[int, int, int]:
+def blocks_of(x: int, y: int, z: int, most: int) -> tuple[int, int, int]:
+    """A grid of so many blocks in each direction, or of fewer: ``most`` in all, and what a GPU accepts."""
     x = min(x, most)
     y = min(y, max(most // x, 1), _MOST_ALONG)
     return x, y, min(z, max(most // (x * y), 1), _MOST_ALONG)
 
 
-def _power(n: int) -> int:
+def power(n: int) -> int:
     """The first power of two that is not below ``n``, which is 1 or more."""
     return 1 << (n - 1).bit_length()

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
-__all__ = ["OPTIONS", "Program", "forward", "headers"]
+__all__ = ["OPTIONS", "Program", "forward", "headers", "reduce"]
 
 _FOLDER = Path(__file__).parents[1]
 _FORWARD = ("rows", "columns", "strided")
@@ -61,6 +61,17 @@ def forward(operation: str, x: str, compute: str, out: str) -> Program:
     names = ("OPERATION", "IN", "COMPUTE", "OUT")
     given = zip(names, (operation, x, compute, out), strict=True)
     return Program("cuda/forward.cu", tuple((f"HALFEVEN_{name}", value) for name, value in given), _FORWARD)
+
+
+def reduce(x: str, *, magnitudes: bool) -> Program:
+    """Kernels ``rows``, ``columns`` and ``combine`` of minima and maxima.
+
+    Args:
+        x: the dtype of the elements, as ``core/dtype.h`` names it.
+        magnitudes: greatest magnitudes alone.
+    """
+    given = (("HALFEVEN_IN", x), ("HALFEVEN_MAGNITUDES", str(int(magnitudes))))
+    return Program("cuda/reduce.cu", given, ("rows", "columns", "combine"))
 
 
 @cache

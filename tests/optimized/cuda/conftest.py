@@ -35,21 +35,23 @@ def on_cuda(stand_in: StandIn, monkeypatch: pytest.MonkeyPatch) -> Callable[...,
     """Calls what torch runs for CUDA, by the operator's name, with tensors whose memory the launches may touch."""
 
     def called(name: str, *given: Any, out: torch.Tensor | None = None) -> Any:
-        tensors = [t for t in given if isinstance(t, torch.Tensor)]
-        stand_in.may_touch(tensors, [] if out is None else [out])
+        read = [t for t in given if isinstance(t, torch.Tensor)]
+        written = [] if out is None else [out]
+        stand_in.may_touch(read, written)
+
+        def noting(function: Callable[..., torch.Tensor]) -> Callable[..., torch.Tensor]:
+            """What is allocated in a call may be written."""
+
+            def made(*of: Any, **settings: Any) -> torch.Tensor:
+                written.append(function(*of, **settings))
+                stand_in.may_touch(read, written)
+                return written[-1]
+
+            return made
+
         with monkeypatch.context() as patch:
-            patch.setattr(torch, "empty_like", _noting(torch.empty_like, stand_in, tensors))
+            patch.setattr(torch, "empty_like", noting(torch.empty_like))
+            patch.setattr(torch.Tensor, "new_empty", noting(torch.Tensor.new_empty))
             return getattr(torch.ops.halfeven, name).default.redispatch(_CUDA, *given)
 
     return called
-
-
-def _noting(function: Callable[..., torch.Tensor], stand_in: StandIn, read: list[torch.Tensor]) -> Callable[..., Any]:
-    """Results that are made in a call may be written."""
-
-    def empty_like(*given: Any, **settings: Any) -> torch.Tensor:
-        made = function(*given, **settings)
-        stand_in.may_touch(read, [made])
-        return made
-
-    return empty_like

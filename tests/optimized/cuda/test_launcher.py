@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 import torch
-from ptx.driver import Pretended, StandIn
+from ptx.driver import Pretended, StandIn, differing
 from ptx.emulate import WHY_NOT
 from ptx.launch_cases import KINDS, Call, Kind, calls
 
@@ -22,14 +22,6 @@ pytestmark = [
     pytest.mark.usefixtures("pretended"),
 ]
 OnCuda = Callable[..., Any]
-
-
-def differing(found: torch.Tensor, wanted: torch.Tensor) -> int:
-    """How many elements have other bits; NaN is one value."""
-    assert (found.dtype, found.shape) == (wanted.dtype, wanted.shape)
-    integers = {1: torch.int8, 2: torch.int16, 4: torch.int32, 8: torch.int64}[found.element_size()]
-    same = found.contiguous().view(integers) == wanted.contiguous().view(integers)
-    return int((~(same | (found.isnan() & wanted.isnan()))).sum())
 
 
 def on_cpu(call: Call) -> torch.Tensor:

@@ -1,8 +1,7 @@
 // Between aminmax and amax, which know tensors, and their kernels, which know one rectangle of elements at a time.
 //
-// Floats are compared by integers, their keys: k = b ^ (b >> 31 & 0x7fffffff) of the bits b of a float32, and likewise
-// of other widths. Keys order -0.0 below +0.0, and every NaN beyond the infinity of its sign, so that integer minima
-// and maxima, which every vector unit has, say whether there was one. Magnitudes are b & 0x7fffffff.
+// Floats are compared by integers, their keys (core/keys.h): integer minima and maxima, which every vector unit has, say
+// whether there was a NaN.
 #pragma once
 
 #include <cstdint>

@@ -1,25 +1,9 @@
 // The kernels of minima and maxima: plain loops over integers, which the compiler turns into vector instructions.
-// Compiled once per instruction set, like arith.h.
+// Compiled once per instruction set, like core/keys.h.
+
+#include "core/keys.h"
 
 namespace halfeven::HALFEVEN_ISA::reduce {
-
-template <class K, bool kMagnitudes>
-K key(K bits) {
-  constexpr int kSign = 8 * sizeof(K) - 1;
-  constexpr K kRest = static_cast<K>(~(K(1) << kSign));
-  return static_cast<K>(kMagnitudes ? bits & kRest : bits ^ ((bits >> kSign) & kRest));
-}
-
-// By value: of std::min and std::max, which take references, the loops are an eighth slower.
-template <class K>
-K less(K a, K b) {
-  return a < b ? a : b;
-}
-
-template <class K>
-K more(K a, K b) {
-  return a < b ? b : a;
-}
 
 template <class K, bool kMagnitudes>
 void per_row(const ReduceJob& job) {

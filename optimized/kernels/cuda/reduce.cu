@@ -1,0 +1,133 @@
+// Minima and maxima on a GPU, for one dtype: HALFEVEN_IN, and HALFEVEN_MAGNITUDES, 1 for amax. All is done on integers
+// that have the order of the floats (core/keys.h), so that no order of the threads tells in the result. Grids may be of
+// any size: every loop goes on in steps of all threads.
+
+#include "cuda/device.h"
+#include "cuda/reduce.h"
+
+#include "core/keys.h"
+
+namespace halfeven::device {
+
+using namespace reduce;
+
+inline constexpr Dtype kIn = Dtype::HALFEVEN_IN;
+inline constexpr bool kMagnitudes = HALFEVEN_MAGNITUDES;
+inline constexpr int64_t kAtOnce = 256;
+
+template <int item>
+struct KeyOf;
+template <> struct KeyOf<2> { using K = int16_t; static constexpr int kStored = kIn == Dtype::F16 ? 10 : 7; };
+template <> struct KeyOf<4> { using K = int32_t; static constexpr int kStored = 23; };
+template <> struct KeyOf<8> { using K = int64_t; static constexpr int kStored = 52; };
+using Of = KeyOf<sizeof(Stored<kIn>::Memory)>;
+using K = Of::K;
+
+inline constexpr int kSign = 8 * sizeof(K) - 1;
+inline constexpr K kLeast = static_cast<K>(K(1) << kSign), kMost = static_cast<K>(~kLeast);
+inline constexpr K kInfinity = static_cast<K>(kMost >> Of::kStored << Of::kStored);
+inline constexpr K kNan = static_cast<K>(kInfinity | K(1) << (Of::kStored - 1));
+
+inline K number(K key) { return static_cast<K>(key ^ ((key >> kSign) & kMost)); }
+
+// Keys so far.
+struct Ends {
+  K low = kMost, high = kLeast;
+
+  void take(K bits) {
+    const K k = key<K, kMagnitudes>(bits);
+    high = more(high, k);
+    if constexpr (!kMagnitudes) low = less(low, k);
+  }
+
+  void join(K other_low, K other_high) {
+    high = more(high, other_high);
+    if constexpr (!kMagnitudes) low = less(low, other_low);
+  }
+
+  void put(const ReduceResults& to, int64_t at) const {
+    const bool nan = high > kInfinity || (!kMagnitudes && low < number(static_cast<K>(kInfinity | kLeast)));
+    const K top = !to.last ? high : nan ? kNan : number(high), bottom = !to.last ? low : nan ? kNan : number(low);
+    reinterpret_cast<K*>(to.high)[at] = top;
+    if constexpr (!kMagnitudes) reinterpret_cast<K*>(to.low)[at] = bottom;
+  }
+};
+
+inline int64_t first_of(uint32_t block, uint32_t threads, uint32_t thread) { return int64_t{block} * threads + thread; }
+inline int64_t all_of(uint32_t blocks, uint32_t threads) { return int64_t{blocks} * threads; }
+
+// Where index i of the loops begin..end-1 leads.
+inline int64_t place(const int64_t (&size)[kMostLoops], const int64_t (&step)[kMostLoops], int begin, int end,
+                     int64_t i) {
+  int64_t at = 0;
+#pragma unroll
+  for (int d = 0; d < kMostLoops; ++d) {
+    if (d < begin || d >= end) continue;
+    const bool last = d + 1 == end;
+    at += (last ? i : i % size[d]) * step[d];
+    if (!last) i /= size[d];
+  }
+  return at;
+}
+
+template <class Job>
+int64_t out_of(const Job& job, int64_t kept) {
+  return place(job.size, job.out_at, job.reduced_loops, job.loops, kept);
+}
+
+// len is reduced. Threads along x share a row, those along y take other rows.
+extern "C" __global__ void __launch_bounds__(256) rows(const ReduceJob job) {
+  constexpr int n = kInAccess<K>;
+  for (int64_t r = first_of(blockIdx.y, blockDim.y, threadIdx.y); r < job.kept * job.reduced;
+       r += all_of(gridDim.y, blockDim.y)) {
+    const int64_t kept = r / job.reduced, reduced = r % job.reduced;
+    const K* x = reinterpret_cast<const K*>(job.x) + place(job.size, job.x_step, job.reduced_loops, job.loops, kept) +
+                 place(job.size, job.x_step, 0, job.reduced_loops, reduced);
+    const Cut cut = job.len_step == 1 ? Cut::of(x, x, job.len) : Cut{job.len, 0};
+    const int64_t packed = cut.packs * n;
+    for (int64_t t = first_of(blockIdx.x, blockDim.x, threadIdx.x); t < job.shares; t += all_of(gridDim.x, blockDim.x)) {
+      Ends ends;
+      for (int64_t p = t; p < cut.packs; p += job.shares) {
+        K from[n];
+        load_pack(x + cut.head + p * n, from);
+#pragma unroll
+        for (int k = 0; k < n; ++k) ends.take(from[k]);
+      }
+      for (int64_t i = t; i < job.len - packed; i += job.shares)
+        ends.take(x[(i < cut.head ? i : i + packed) * job.len_step]);
+      ends.put(job.to, job.to.last ? out_of(job, kept) : r * job.shares + t);
+    }
+  }
+}
+
+// len is kept. Threads along x take columns, those along y share what is reduced.
+extern "C" __global__ void __launch_bounds__(256) columns(const ReduceJob job) {
+  for (int64_t y = first_of(blockIdx.y, blockDim.y, threadIdx.y); y < job.kept * job.shares;
+       y += all_of(gridDim.y, blockDim.y)) {
+    const int64_t kept = y / job.shares, share = y % job.shares;
+    const K* x = reinterpret_cast<const K*>(job.x) + place(job.size, job.x_step, job.reduced_loops, job.loops, kept);
+    for (int64_t c = first_of(blockIdx.x, blockDim.x, threadIdx.x); c < job.len; c += all_of(gridDim.x, blockDim.x)) {
+      Ends ends;
+      for (int64_t i = share; i < job.reduced; i += job.shares)
+        ends.take(x[place(job.size, job.x_step, 0, job.reduced_loops, i) + c * job.len_step]);
+      ends.put(job.to, job.to.last ? out_of(job, kept) + c * job.out_step : y * job.len + c);
+    }
+  }
+}
+
+extern "C" __global__ void __launch_bounds__(256) combine(const CombineJob job) {
+  const int64_t groups = (job.shares - 1) / kAtOnce + 1;
+  for (int64_t i = first_of(blockIdx.x, blockDim.x, threadIdx.x); i < job.kept * groups * job.len;
+       i += all_of(gridDim.x, blockDim.x)) {
+    const int64_t c = i % job.len, y = i / job.len, kept = y / groups, first = y % groups * kAtOnce;
+    const int64_t end = first + kAtOnce < job.shares ? first + kAtOnce : job.shares;
+    Ends ends;
+    for (int64_t k = first; k < end; ++k) {
+      const int64_t at = (kept * job.shares + k) * job.len + c;
+      ends.join(kMagnitudes ? K(0) : reinterpret_cast<const K*>(job.low)[at], reinterpret_cast<const K*>(job.high)[at]);
+    }
+    ends.put(job.to, job.to.last ? out_of(job, kept) + c * job.out_step : i);
+  }
+}
+
+}  // namespace halfeven::device

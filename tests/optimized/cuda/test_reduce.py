@@ -1,0 +1,173 @@
+"""Minima and maxima on a GPU: launched, with PTX run on the CPU, against the CPU's kernels; and mutants of them."""
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+import torch
+from ptx.driver import StandIn, differing
+from ptx.emulate import WHY_NOT, module
+from ptx.instructions import memory
+from ptx.parse import kernels
+
+from halfeven.optimized.kernels.cuda import nvrtc, programs
+from halfeven.optimized.kernels.cuda import reduce as own
+
+_WHY_NOT = nvrtc.why_missing() or WHY_NOT
+pytestmark = [
+    pytest.mark.skipif(bool(_WHY_NOT), reason=f"not run: {_WHY_NOT}"),
+    pytest.mark.usefixtures("pretended"),
+]
+OnCuda = Callable[..., Any]
+nvrtc_compiled = nvrtc.compiled  # bound before a test puts something in its place
+DTYPES = {"F32": torch.float32, "BF16": torch.bfloat16, "F16": torch.float16, "F64": torch.float64}
+
+
+def elements(dtype: torch.dtype, *shape: int) -> torch.Tensor:
+    """Any bits, most of them finite; both zeros among them, NaN now and then."""
+    drawn = torch.Generator().manual_seed(len(shape))
+    x = torch.randn(shape, generator=drawn, dtype=torch.float64).mul(3).round().div(2).to(dtype)
+    flat = x.view(-1)
+    flat[::7] = -0.0
+    flat[100::301] = torch.nan
+    flat[101::301] = -torch.nan
+    flat[50::311] = -torch.inf
+    return x
+
+
+def cases(dtype: torch.dtype) -> Iterator[tuple[str, torch.Tensor, tuple[int, ...] | None]]:
+    """Each a name, elements, and a size of blocks."""
+    x = elements(dtype, 40000)
+    for n in (1, 7, 8, 100, 260, 40000):
+        yield f"{n} elements", x[:n], None
+    for at in (1, 3, 9):
+        yield f"{at} elements into memory", x[at : at + 90], None
+    for value in (0.0, -0.0, torch.inf, -torch.inf, torch.nan, -1.5):
+        yield f"all of {value}", torch.full((70,), value, dtype=dtype), None
+    zeros = torch.zeros(70, dtype=dtype)
+    zeros[30:] = -0.0
+    yield "both zeros", zeros, None
+    yield "-NaN alone", torch.full((9,), -torch.nan, dtype=dtype).copysign(torch.tensor(-1.0)), None
+    yield "0-d", x[5], None
+    yield "none in blocks", x[:0].view(0, 3), (2, 2)
+    square = x[:3840].view(60, 64)
+    yield "rows", square, (1, 64)
+    yield "columns", square, (60, 1)
+    yield "long columns", x.view(20000, 2), (20000, 1)
+    yield "one by one", square, (1, 1)
+    yield "blocks", square, (1, 16)
+    yield "blocks of rows and columns", square, (4, 32)
+    yield "short last blocks", square, (7, 30)
+    cube = x[:3600].view(10, 12, 30)
+    yield "the midst", cube, (10, 1, 30)
+    yield "around the midst", cube, (1, 12, 1)
+    yield "short last blocks of three", cube, (3, 5, 7)
+    yield "long reduced rows of channels", x.view(4, 2, 5000), (4, 1, 5000)
+    yield "transposed", square.t(), (1, 60)
+    yield "rows apart", square[:, 3:40], (1, 37)
+    yield "every other", square[:, ::2], (60, 1)
+    yield "every other, of all", square[:, ::2], None
+    yield "expanded", x[:30].expand(9, 30), (9, 1)
+    ten = x[:1024].view((2,) * 10)
+    yield "twenty loops", ten, (2,) * 10
+    yield "ten dimensions in turns", ten, (1, 2) * 5
+    yield "ten dimensions", ten.permute(*range(9, -1, -1)), (1,) * 5 + (2,) * 5
+
+
+def wrong(dtype: torch.dtype, stand_in: StandIn, on_cuda: OnCuda) -> Iterator[str]:
+    for name, x, block in cases(dtype):
+        for operator in ("amax", "aminmax"):
+            wanted = getattr(torch.ops.halfeven, operator).default(x, block)
+            stand_in.faults.clear()
+            found = on_cuda(operator, x, block)
+            pairs = [(found, wanted)] if operator == "amax" else zip(found, wanted, strict=True)
+            n = sum(differing(f, w) for f, w in pairs)
+            if n or stand_in.faults:
+                yield f"{operator} of {name}: {n} differ, {stand_in.faults}"
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_same_bits_as_on_the_cpu(dtype: str, stand_in: StandIn, on_cuda: OnCuda) -> None:
+    assert list(wrong(DTYPES[dtype], stand_in, on_cuda)) == []
+    assert {launched.kernel for launched in stand_in.launched} == {"rows", "columns", "combine"}
+
+
+@pytest.mark.parametrize(("dtype", "magnitudes"), [("F32", True), ("F32", False), ("BF16", False), ("F64", True)])
+def test_only_integers(dtype: str, magnitudes: bool) -> None:
+    """No operation on floats, and so no rounding; rows are read 16 bytes at a time."""
+    program = programs.reduce(dtype, magnitudes=magnitudes)
+    texts = [nvrtc.compiled(program, f"compute_{number}")[0] for number in (80, 90, 100)]
+    for found in map(kernels, texts):
+        assert sorted(found) == sorted(program.kernels)
+        opcodes = [opcode for kernel in found.values() for opcode in kernel.opcodes]
+        assert [o for o in opcodes if {"f16", "f32", "f64", "rn", "local", "shared"} & set(o.split("."))] == []
+        accesses = [a for a in map(memory, found["rows"].opcodes) if a and a[:2] == ("ld", "global")]
+        assert max(count * int(kind[1:]) // 8 for _, _, count, kind in accesses) == 16
+    module(texts[2])  # which the translator knows as well
+    assert texts[0].split(".address_size")[1] == texts[1].split(".address_size")[1]
+
+
+@pytest.mark.parametrize(
+    ("shape", "block"),
+    [((2**31 + 5,), None), ((2**20, 4096), (1, 4096)), ((2**20, 4096), (2**20, 1)), ((2**33, 3), (32, 1))],
+)
+def test_grids_are_those_that_a_gpu_accepts(shape: tuple[int, ...], block: tuple[int, ...] | None) -> None:
+    """Of tensors that nobody has the memory for, too."""
+    strides = (1,) if len(shape) == 1 else (shape[1], 1)
+    counts = (1,) * len(shape) if block is None else tuple(-(-n // b) for n, b in zip(shape, block, strict=True))
+    parts = own._laid_out(shape, strides, counts, block or shape, 8)
+    assert parts
+    for part in parts:
+        (x, y, z), threads = part.sizes
+        assert max(y, z) <= 65535
+        assert x * y * z * threads[0] * threads[1] <= 2**21
+        assert threads[0] * threads[1] <= 256
+        assert part.left[-1] == 1
+        assert part.entries * part.left[0] <= max(2**18, part.entries * (1 if len(part.left) == 1 else 2**18))
+
+
+# One thing changed in the kernels, the file, what was there, and what is in its place.
+_CU, _KEYS = "cuda/reduce.cu", "core/keys.h"
+MUTANTS = (
+    (_KEYS, "kMagnitudes ? bits & kRest", "kMagnitudes ? bits"),
+    (_KEYS, "bits ^ ((bits >> kSign) & kRest)", "bits"),
+    (_KEYS, "return a < b ? a : b;", "return a < b ? b : a;"),
+    (_CU, "static_cast<K>(key ^ ((key >> kSign) & kMost))", "key"),
+    (_CU, "high > kInfinity ||", "high >= kInfinity ||"),
+    (_CU, "high > kInfinity || (!kMagnitudes && low < number(static_cast<K>(kInfinity | kLeast)))", "high > kInfinity"),
+    (_CU, "number(static_cast<K>(kInfinity | kLeast))", "static_cast<K>(kInfinity | kLeast)"),
+    (_CU, "high = more(high, other_high);", "high = other_high;"),
+    (_CU, "low = less(low, other_low);", "low = other_low;"),
+    (_CU, "if (d < begin || d >= end) continue;", "if (d >= end) continue;"),
+    (_CU, "(last ? i : i % size[d])", "(last ? 0 : i % size[d])"),
+    (_CU, "if (!last) i /= size[d];", ""),
+    (_CU, "job.len_step == 1 ? Cut::of(x, x, job.len)", "true ? Cut::of(x, x, job.len)"),
+    (_CU, "p < cut.packs;", "p + 1 < cut.packs;"),
+    (_CU, "p += job.shares)", "p += 2 * job.shares)"),
+    (_CU, "i < job.len - packed;", "i < job.len - packed - 1;"),
+    (_CU, "i < cut.head ? i : i + packed", "i"),
+    (_CU, "t < job.shares; t", "t <= job.shares; t"),
+    (_CU, ": r * job.shares + t", ": r + t"),
+    (_CU, "y / job.shares, share = y % job.shares", "y % job.kept, share = y / job.kept"),
+    (_CU, "+ c * job.out_step : y", ": y"),
+    (_CU, "first + kAtOnce < job.shares ? first + kAtOnce : job.shares", "first + kAtOnce"),
+    (_CU, "+ c * job.out_step : i", ": i"),
+)
+
+
+@pytest.mark.parametrize(("file", "old", "new"), MUTANTS, ids=range(len(MUTANTS)))
+def test_mutants_are_caught(
+    file: str, old: str, new: str, stand_in: StandIn, on_cuda: OnCuda, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    texts = {**programs.headers(), _CU: programs.reduce("F16", magnitudes=True).text}
+    assert texts[file].count(old) == 1
+    texts[file] = texts[file].replace(old, new)
+    monkeypatch.setattr(programs, "headers", lambda: texts)
+
+    def compiled(program: programs.Program, _: str) -> Any:
+        ptx, _ = nvrtc_compiled(program, "compute_90", headers=texts)
+        stand_in.images[ptx.encode()] = ptx
+        return ptx, ptx.encode() + b"\0"
+
+    monkeypatch.setattr(nvrtc, "compiled", compiled)
+    assert next(wrong(torch.float16, stand_in, on_cuda), "")
