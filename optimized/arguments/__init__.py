@@ -14,6 +14,7 @@ __all__ = [
     "block_counts",
     "check_block_size",
     "check_codes",
+    "check_differentiable",
     "check_elements",
     "check_gradient",
     "check_grid",
@@ -176,6 +177,18 @@ def check_gradient(grad: Tensor, name: str, x: Tensor, dtype: torch.dtype) -> No
             f"grad of shape {tuple(grad.shape)} on {grad.device} is not accepted: "
             f"give it in the shape {tuple(x.shape)} and on the device {x.device} of {name}"
         )
+        raise RuntimeError(msg)
+
+
+def check_differentiable(name: str, value: Tensor | None, needed: bool) -> None:
+    """Refuse to give a gradient of an integer.
+
+    Raises:
+        RuntimeError: one is ``needed`` of a ``value`` that is no float.
+    """
+    if needed and value is not None and not value.dtype.is_floating_point:
+        given = f"need_{name}=True is not accepted for {name} of dtype {names((value.dtype,))}"
+        msg = f"{given}: only floats have gradients"
         raise RuntimeError(msg)
 
 

@@ -50,8 +50,7 @@ def load() -> None:
 def path(device: str = "cpu") -> str:
     """Which implementation runs on a kind of device.
 
-    On the CPU "C++ avx2", "C++ baseline", or "torch, chunked: " and why; on CUDA, for all but
-    gradients, "CUDA C++", or "torch: " and why.
+    On the CPU "C++ avx2", "C++ baseline", or "torch, chunked: " and why; on CUDA "CUDA C++", or "torch: " and why.
     """
     if device == "cuda":
         why = launcher.why_not()

@@ -7,7 +7,6 @@ import torch
 from torch import Tensor
 
 from halfeven.optimized import arguments
-from halfeven.optimized.arguments.dtypes import names
 from halfeven.optimized.kernels.chunked.arguments import Blocks, of_codes, of_reals
 from halfeven.optimized.kernels.chunked.parts import expand, narrow, sum_to
 
@@ -109,10 +108,7 @@ def _collected(
 ) -> tuple[Tensor, Tensor, Tensor]:
     """Of each the gradient wanted, summed over the elements of each parameter; else an empty tensor."""
     for of, tensor, needed in zip((name, "scale", "zero_point"), (x, scale, zero_point), needs, strict=True):
-        if needed and tensor is not None and not tensor.dtype.is_floating_point:
-            given = f"need_{of}=True is not accepted for {of} of dtype {names((tensor.dtype,))}"
-            msg = f"{given}: only floats have gradients"
-            raise RuntimeError(msg)
+        arguments.check_differentiable(of, tensor, needed)
     dz = do if offset else -do
     return (
         narrow(dx, x.dtype) if needs[0] else x.new_empty((0,)),

@@ -5,6 +5,7 @@ from typing import Any
 
 from halfeven.optimized.kernels import chunked
 from halfeven.optimized.kernels.cuda import launcher
+from halfeven.optimized.kernels.cuda.backward import BACKWARD
 from halfeven.optimized.kernels.cuda.forward import FORWARD
 from halfeven.optimized.kernels.cuda.reduce import REDUCE
 
@@ -23,4 +24,4 @@ def _or_torch(name: str, launched: Callable[..., Any]) -> Callable[..., Any]:
 
 
 #: What runs on CUDA, by the operators' names; the others run in torch operations there.
-IMPLEMENTATIONS = {name: _or_torch(name, launched) for name, launched in (FORWARD | REDUCE).items()}
+IMPLEMENTATIONS = {name: _or_torch(name, launched) for name, launched in (FORWARD | BACKWARD | REDUCE).items()}

@@ -4,10 +4,10 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
-__all__ = ["OPTIONS", "Program", "forward", "headers", "reduce"]
+__all__ = ["OPTIONS", "Program", "backward", "forward", "headers", "reduce"]
 
 _FOLDER = Path(__file__).parents[1]
-_FORWARD = ("rows", "columns", "strided")
+_FORWARD, _REDUCE = ("rows", "columns", "strided"), ("rows", "columns", "combine")
 # Every operation is rounded as written: none is fused with another, none is approximate, subnormals are kept.
 OPTIONS = (
     "--std=c++20",
@@ -63,6 +63,20 @@ def forward(operation: str, x: str, compute: str, out: str) -> Program:
     return Program("cuda/forward.cu", tuple((f"HALFEVEN_{name}", value) for name, value in given), _FORWARD)
 
 
+def backward(gradient: str, x: str, grad: str, compute: str) -> Program:
+    """Kernels ``rows``, ``columns`` and ``combine`` of the gradients.
+
+    Args:
+        gradient: ``Quantize``, ``Dequantize`` or ``QuantizeDequantize``.
+        x: the dtype of the elements, as ``core/dtype.h`` names it.
+        grad: the dtype of the gradient that comes in: of x, but for ``Dequantize``.
+        compute: the dtype of the arithmetic.
+    """
+    names = ("GRADIENT", "IN", "GRAD", "COMPUTE")
+    given = zip(names, (gradient, x, grad, compute), strict=True)
+    return Program("cuda/backward.cu", tuple((f"HALFEVEN_{name}", value) for name, value in given), _REDUCE)
+
+
 def reduce(x: str, *, magnitudes: bool) -> Program:
     """Kernels ``rows``, ``columns`` and ``combine`` of minima and maxima.
 
@@ -71,7 +85,7 @@ def reduce(x: str, *, magnitudes: bool) -> Program:
         magnitudes: greatest magnitudes alone.
     """
     given = (("HALFEVEN_IN", x), ("HALFEVEN_MAGNITUDES", str(int(magnitudes))))
-    return Program("cuda/reduce.cu", given, ("rows", "columns", "combine"))
+    return Program("cuda/reduce.cu", given, _REDUCE)
 
 
 @cache

@@ -4,6 +4,7 @@
 
 #include "cuda/device.h"
 #include "cuda/reduce.h"
+#include "cuda/shares.h"
 
 #include "core/keys.h"
 
@@ -13,7 +14,6 @@ using namespace reduce;
 
 inline constexpr Dtype kIn = Dtype::HALFEVEN_IN;
 inline constexpr bool kMagnitudes = HALFEVEN_MAGNITUDES;
-inline constexpr int64_t kAtOnce = 256;
 
 template <int item>
 struct KeyOf;
@@ -52,28 +52,6 @@ struct Ends {
     if constexpr (!kMagnitudes) reinterpret_cast<K*>(to.low)[at] = bottom;
   }
 };
-
-inline int64_t first_of(uint32_t block, uint32_t threads, uint32_t thread) { return int64_t{block} * threads + thread; }
-inline int64_t all_of(uint32_t blocks, uint32_t threads) { return int64_t{blocks} * threads; }
-
-// Where index i of the loops begin..end-1 leads.
-inline int64_t place(const int64_t (&size)[kMostLoops], const int64_t (&step)[kMostLoops], int begin, int end,
-                     int64_t i) {
-  int64_t at = 0;
-#pragma unroll
-  for (int d = 0; d < kMostLoops; ++d) {
-    if (d < begin || d >= end) continue;
-    const bool last = d + 1 == end;
-    at += (last ? i : i % size[d]) * step[d];
-    if (!last) i /= size[d];
-  }
-  return at;
-}
-
-template <class Job>
-int64_t out_of(const Job& job, int64_t kept) {
-  return place(job.size, job.out_at, job.reduced_loops, job.loops, kept);
-}
 
 // len is reduced. Threads along x share a row, those along y take other rows.
 extern "C" __global__ void __launch_bounds__(256) rows(const ReduceJob job) {

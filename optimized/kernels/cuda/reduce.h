@@ -1,4 +1,4 @@
-// Between who launches the kernels of minima and maxima and the kernels.
+// Between who launches the kernels of minima and maxima, or of sums, and the kernels.
 #pragma once
 
 #include <cstdint>

@@ -115,7 +115,7 @@ def test_grids_are_those_that_a_gpu_accepts(shape: tuple[int, ...], block: tuple
     """Of tensors that nobody has the memory for, too."""
     strides = (1,) if len(shape) == 1 else (shape[1], 1)
     counts = (1,) * len(shape) if block is None else tuple(-(-n // b) for n, b in zip(shape, block, strict=True))
-    parts = own._laid_out(shape, strides, counts, block or shape, 8)
+    parts = own._cuts(shape, strides, () if block is None else counts, block, 8)
     assert parts
     for part in parts:
         (x, y, z), threads = part.sizes
@@ -127,7 +127,7 @@ def test_grids_are_those_that_a_gpu_accepts(shape: tuple[int, ...], block: tuple
 
 
 # One thing changed in the kernels, the file, what was there, and what is in its place.
-_CU, _KEYS = "cuda/reduce.cu", "core/keys.h"
+_CU, _KEYS, _SHARES = "cuda/reduce.cu", "core/keys.h", "cuda/shares.h"
 MUTANTS = (
     (_KEYS, "kMagnitudes ? bits & kRest", "kMagnitudes ? bits"),
     (_KEYS, "bits ^ ((bits >> kSign) & kRest)", "bits"),
@@ -138,9 +138,9 @@ MUTANTS = (
     (_CU, "number(static_cast<K>(kInfinity | kLeast))", "static_cast<K>(kInfinity | kLeast)"),
     (_CU, "high = more(high, other_high);", "high = other_high;"),
     (_CU, "low = less(low, other_low);", "low = other_low;"),
-    (_CU, "if (d < begin || d >= end) continue;", "if (d >= end) continue;"),
-    (_CU, "(last ? i : i % size[d])", "(last ? 0 : i % size[d])"),
-    (_CU, "if (!last) i /= size[d];", ""),
+    (_SHARES, "if (d < begin || d >= end) continue;", "if (d >= end) continue;"),
+    (_SHARES, "(last ? i : i % size[d])", "(last ? 0 : i % size[d])"),
+    (_SHARES, "if (!last) i /= size[d];", ""),
     (_CU, "job.len_step == 1 ? Cut::of(x, x, job.len)", "true ? Cut::of(x, x, job.len)"),
     (_CU, "p < cut.packs;", "p + 1 < cut.packs;"),
     (_CU, "p += job.shares)", "p += 2 * job.shares)"),
