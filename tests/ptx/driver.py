@@ -2,6 +2,7 @@
 
 import ctypes
 import functools
+import os
 import struct
 import subprocess
 import tempfile
@@ -12,12 +13,13 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+import pytest
 import torch
 
 from halfeven.optimized.kernels.cuda import launcher, nvrtc, programs
 from ptx.emulate import Memory, Module, module
 
-__all__ = ["Launched", "Pretended", "StandIn", "compiled", "differing", "emulated", "held", "library"]
+__all__ = ["Launched", "Pretended", "StandIn", "compiled", "differing", "emulated", "held", "library", "sampled"]
 
 _Load = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_void_p)
 _Find = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_int64, ctypes.c_char_p)
@@ -151,6 +153,13 @@ def _elf_size(head: bytes) -> int:
     of_programs, of_sections = struct.unpack_from("<QQ", head, 32)
     _, size, count, size_, count_ = struct.unpack_from("<HHHHH", head, 52)
     return int(max(of_programs + size * count, of_sections + size_ * count_))
+
+
+def sampled(mutants: Sequence[tuple[str, ...]]) -> list[Any]:
+    """Parameters of a test: every third, the others where that is asked for."""
+    every = os.environ.get("HALFEVEN_EXHAUSTIVE") == "1"
+    later = pytest.mark.skipif(not every, reason="opt-in: HALFEVEN_EXHAUSTIVE=1, a second each")
+    return [pytest.param(*mutant, id=str(i), marks=[later] if i % 3 else []) for i, mutant in enumerate(mutants)]
 
 
 def differing(found: torch.Tensor, wanted: torch.Tensor) -> int:
