@@ -42,8 +42,8 @@ compiled = functools.cache(nvrtc.compiled)
 
 
 @functools.cache
-def emulated(ptx: str) -> Module:
-    return module(ptx)
+def emulated(ptx: str, *, counted: bool = False) -> Module:
+    return module(ptx, counted=counted)
 
 
 @dataclass(frozen=True)
@@ -86,6 +86,8 @@ class StandIn:
         self.launched: list[Launched] = []
         self.faults: dict[str, int] = {}
         self.memory: list[Memory] = []
+        #: Instructions of the launches, where ``counted`` was set before.
+        self.executed, self.counted = 0, False
         self._functions: list[tuple[Module, str]] = []
         # They live as long as the library may call them.
         self._calls = (_Load(self._load), _Find(self._find), _Run(self._run))
@@ -118,7 +120,7 @@ class StandIn:
         return len(self.loads)
 
     def _find(self, module_: int, name: bytes) -> int:
-        found = emulated(self.loads[module_ - 1])
+        found = emulated(self.loads[module_ - 1], counted=self.counted)
         if name.decode() not in found.kernels:
             return 0
         self._functions.append((found, name.decode()))
@@ -129,8 +131,10 @@ class StandIn:
         grid, threads = tuple(sizes[:3]), tuple(sizes[3:6])
         self.launched.append(Launched(device, name, grid, threads, stream))
         given = ctypes.string_at(job, found.kernels[name].size)
+        before = found.executed
         for fault, n in found.launch(name, grid, threads, given, self.memory).items():
             self.faults[fault] = self.faults.get(fault, 0) + n
+        self.executed += found.executed - before
         return 0
 
 

@@ -65,6 +65,11 @@ class Module:
     kernels: dict[str, Kernel]
     library: ctypes.CDLL
 
+    @property
+    def executed(self) -> int:
+        """Instructions of all threads of all launches so far, where they are counted."""
+        return ctypes.c_uint64.in_dll(self.library, "executed").value
+
     def launch(
         self, name: str, grid: Sequence[int], block: Sequence[int], parameter: bytes, memory: Sequence[Memory]
     ) -> dict[str, int]:
@@ -89,14 +94,16 @@ class Module:
         return {fault: n for fault, n in zip(FAULTS, found, strict=True) if n}
 
 
-def module(text: str, *, optimized: bool = False) -> Module:
-    """PTX as something to run; ``optimized`` is for long runs, and takes longer to make.
+def module(text: str, *, optimized: bool = False, counted: bool = False) -> Module:
+    """PTX as something to run.
+
+    ``optimized`` is for long runs, and takes longer to make; ``counted`` counts instructions.
 
     Raises:
         RefusedError: the translator does not know all of it.
     """
     found = kernels(text)
-    source = "\n".join([prelude(), *map(translated, found.values())])
+    source = "\n".join([prelude(), *(translated(k, counted=counted) for k in found.values())])
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder)
         (path / "kernels.c").write_text(source, encoding="utf-8")

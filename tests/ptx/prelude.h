@@ -23,6 +23,9 @@ static inline u64 f64_bits(f64 f) { u64 v; memcpy(&v, &f, 8); return f != f ? 0x
 enum { MISALIGNED, OUTSIDE, READ_ONLY, TWICE, RACE, CONVERSION, DIVISION, KINDS };
 static u64 faults[KINDS];
 
+// Instructions so far, where they are counted.
+u64 executed;
+
 // Of what no integer holds a kernel must not make one.
 #define CONVERT(to, low, high)              \
   static inline to to##_of(f64 v) {         \

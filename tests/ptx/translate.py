@@ -6,7 +6,10 @@ from pathlib import Path
 from ptx.instructions import OPERATIONS, SPECIAL, memory
 from ptx.parse import Instruction, Kernel, RefusedError
 
-__all__ = ["prelude", "translated"]
+__all__ = ["WEIGHTS", "prelude", "translated"]
+
+#: Instructions of a GPU that one of PTX stands for, where it is not about one.
+WEIGHTS = {"div.rn.f32": 16}
 
 _LAUNCH = """
 void launch_{name}(const u32* grid, const u32* ntid, const u8* given, u32 size, const struct Buffer* all, int count,
@@ -28,8 +31,8 @@ void launch_{name}(const u32* grid, const u32* ntid, const u8* given, u32 size, 
 """
 
 
-def translated(kernel: Kernel) -> str:
-    """C that computes what the kernel does.
+def translated(kernel: Kernel, *, counted: bool = False) -> str:
+    """C that computes what the kernel does; ``counted``: and counts what it executes, by weights.
 
     Raises:
         RefusedError: it has an instruction, or a form of one, that stands in no table.
@@ -38,7 +41,10 @@ def translated(kernel: Kernel) -> str:
         bits: [r for r, width in kernel.registers.items() if width == bits] for bits in set(kernel.registers.values())
     }
     declared = [f"  u{bits} " + ", ".join(f"{_register(r)} = 0" for r in found) + ";" for bits, found in names.items()]
-    lines = [f"{line}:;" if isinstance(line, str) else f"  {_statement(kernel, line)}" for line in kernel.body]
+    lines = [
+        f"{line}:;" if isinstance(line, str) else f"  {_count(line) if counted else ''}{_statement(kernel, line)}"
+        for line in kernel.body
+    ]
     head = f"static void {kernel.name}(const u32* tid, const u32* ntid, const u32* ctaid, const u32* nctaid) {{"
     return "\n".join([head, *declared, *lines, "}", _LAUNCH.format(name=kernel.name)])
 
@@ -46,6 +52,10 @@ def translated(kernel: Kernel) -> str:
 def prelude() -> str:
     """What comes before all kernels."""
     return Path(__file__).with_name("prelude.h").read_text(encoding="utf-8")
+
+
+def _count(line: Instruction) -> str:
+    return f"executed += {WEIGHTS.get(line.opcode, 1)}; "
 
 
 def _register(name: str) -> str:
