@@ -95,7 +95,7 @@ def laid_out(
     pack: int,
     processors: int,
 ) -> tuple[Launch, ...]:
-    """The launches of a call, none of which begins before the elements of another are known to be apart from its own.
+    """The launches of a call, which write different elements.
 
     Args:
         shape: of the elements, none of them 0.
