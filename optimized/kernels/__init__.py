@@ -4,7 +4,8 @@
 torch's stable interface only. Without it ``chunked`` gives the same bits in torch operations.
 
 The environment variable HALFEVEN_KERNELS forces a path: ``avx2``, ``baseline`` (what every processor of the kind has)
-or ``torch``, which holds for CUDA too. By default the best there is runs.
+or ``torch``. By default the best there is runs. On CUDA torch operations run, unless it is ``cuda``: then kernels
+that no GPU has run yet.
 """
 
 import ctypes
@@ -23,7 +24,7 @@ __all__ = ["available", "choose", "load", "path"]
 _LIBRARY = Path(__file__).with_name("_cpu.so")
 _VARIABLE = "HALFEVEN_KERNELS"
 _ISAS = ("baseline", "avx2")  # by the number that the library knows them by
-_TORCH = "torch"
+_TORCH, _CUDA = "torch", "cuda"
 
 
 @functools.cache
@@ -37,8 +38,8 @@ def load() -> None:
         RuntimeError: it names a path that is not there.
     """
     wanted = os.environ.get(_VARIABLE, "")
-    if wanted not in ("", _TORCH, *_ISAS):
-        msg = f"{_VARIABLE}={wanted!r} is not accepted: set one of {', '.join((*_ISAS, _TORCH))}, or nothing"
+    if wanted not in ("", _TORCH, _CUDA, *_ISAS):
+        msg = f"{_VARIABLE}={wanted!r} is not accepted: set one of {', '.join((*_ISAS, _TORCH, _CUDA))}, or nothing"
         raise ValueError(msg)
     library, why = _loaded()
     if wanted in _ISAS:

@@ -14,7 +14,7 @@ from halfeven.optimized.kernels.cuda import driver, images, nvrtc, programs
 
 __all__ = ["Gpu", "Launcher", "Torch", "ready", "why_not"]
 
-_VARIABLE, _OFF = "HALFEVEN_KERNELS", "torch"
+_VARIABLE, _ON, _OFF = "HALFEVEN_KERNELS", "cuda", "torch"
 _Size = tuple[int, int, int]
 
 
@@ -100,17 +100,17 @@ class Launcher:
 
 def why_not() -> str:
     """Why no kernels are launched on this machine, "" where they are."""
-    if os.environ.get(_VARIABLE) == _OFF:
-        return f"{_VARIABLE}={_OFF}"
+    if os.environ.get(_VARIABLE) != _ON:  # until they have run on a GPU
+        return f"{_VARIABLE}={_ON} asks for the kernels, which have run on no GPU yet"
     return driver.why_missing() or nvrtc.why_missing()
 
 
 @functools.cache
 def ready() -> Launcher | None:
-    """What launches kernels on this machine; None where torch operations run, which is logged once with the reason."""
+    """What launches kernels on this machine; None where torch operations run, logged once if kernels were asked for."""
     why = why_not()
     if not why:
         return Launcher(driver.loaded(), Torch())
-    if os.environ.get(_VARIABLE) != _OFF:
+    if os.environ.get(_VARIABLE) == _ON:
         logging.getLogger("halfeven").warning("halfeven's kernels of the GPU run in torch operations, slower: %s", why)
     return None

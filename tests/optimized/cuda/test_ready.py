@@ -26,8 +26,9 @@ _CUDA = torch._C.DispatchKeySet(torch._C.DispatchKey.CUDA)
 
 
 @pytest.fixture(autouse=True)
-def asked_anew() -> Iterator[None]:
-    """What a test finds is forgotten after it."""
+def asked_anew(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """The kernels are asked for, and what a test finds is forgotten after it."""
+    monkeypatch.setenv("HALFEVEN_KERNELS", "cuda")
     yield
     for function in (launcher.ready, driver._found, nvrtc._loaded, images.image):
         getattr(function, "cache_clear", lambda: None)()
@@ -70,15 +71,20 @@ def test_without_a_compiler_torch_operations_run(
 
 
 @with_compilers
-def test_torch_operations_on_demand(
-    stand_in: StandIn, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+@pytest.mark.parametrize("wanted", ["", "torch", "avx2"])
+def test_torch_operations_run_unless_kernels_are_asked_for(
+    wanted: str,
+    stand_in: StandIn,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
 ) -> None:
     monkeypatch.setattr(driver, "_found", lambda: (driver.Driver(stand_in.library), ""))
     launcher.ready.cache_clear()
     assert isinstance(launcher.ready(), launcher.Launcher)
     assert kernels.path("cuda") == "CUDA C++"
-    monkeypatch.setenv("HALFEVEN_KERNELS", "torch")
+    monkeypatch.setenv("HALFEVEN_KERNELS", wanted)
     launcher.ready.cache_clear()
+    assert kernels.path("cuda").startswith("torch: HALFEVEN_KERNELS=cuda asks for the kernels")
     assert called() == [2, 2, 2]
     assert (stand_in.launched, caplog.text) == ([], "")
 
