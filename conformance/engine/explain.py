@@ -11,7 +11,7 @@ import numpy as np
 from halfeven.conformance.codes import other
 from halfeven.conformance.engine.fitting.elements import Elements, Observed, elements_of
 from halfeven.conformance.engine.fitting.factor import factors
-from halfeven.conformance.engine.fitting.fit import Fit
+from halfeven.conformance.engine.fitting.fit import Fit, Work
 from halfeven.conformance.engine.fitting.readings import READINGS, read
 from halfeven.conformance.engine.fitting.sample import Sample
 from halfeven.conformance.engine.fitting.where import Where, facts_of, wheres
@@ -126,6 +126,7 @@ class _Search:
         self._given: dict[EvaluationModel, Array] = {}
         self.sample = Sample(groups, ~self.given(profile.model), profile.model)
         self._fits: dict[str, Fit] = {}
+        self._work = Work()
 
     def given(self, model: EvaluationModel) -> Array:
         """Which elements the model gives."""
@@ -137,7 +138,7 @@ class _Search:
         """The search in the sample as it is; with the zero point as the profile has it, unless a sign is given."""
         if sign not in self._fits:
             base = replace(self.profile.model, sign=sign) if sign else self.profile.model
-            self._fits[sign] = Fit(base, self.sample.elements())
+            self._fits[sign] = Fit(base, self.sample.elements(), work=self._work)
         return self._fits[sign]
 
     def look(self, *wheres_: Array) -> None:
@@ -171,7 +172,7 @@ class _Search:
             if self._gives(model, mask):
                 return model
             sample = sample.more(np.flatnonzero(mask & ~self.given(model)))
-            fit = Fit(base, sample.elements(), fit.left(known))
+            fit = Fit(base, sample.elements(), fit.left(known), self._work)
         return None
 
     @cached_property

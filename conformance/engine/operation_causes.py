@@ -73,7 +73,7 @@ class OperationWhy:
         needed = self._needed(answers)
         if needed is None:
             return self._unknown()
-        found = tuple(c for part in needed for c in self._causes(part, answers))
+        found = tuple(dict.fromkeys(c for part in needed for c in self._causes(part, answers)))
         profiles = list(dict.fromkeys(p.profile for p in needed))
         if len(profiles) == 1 and profiles[0] and not any(p.where for p in needed):
             return Told("explained", f"as {profiles[0]}: {said(found)}", found)

@@ -14,14 +14,22 @@ from halfeven.conformance.engine.fitting.options import decode_options
 from halfeven.reference.blocks import Array
 from halfeven.reference.model import EvaluationModel, zero_of
 
-__all__ = ["Fit"]
+__all__ = ["Fit", "Work"]
 
 _LIKELY = 0.3  # the share of the answers that a way back to codes explains, and that is worth a look
 _NONE = 10**6
-_ROWS = 1024  # integers made of quotients, of which all that may come is tried; what is known leaves a few dozen
+_ROWS = 128  # integers made of quotients, of which all that may come is tried; what is known leaves a few dozen
+_WORK = 4096  # of them in all searches for one explanation: a minute or two
 
 #: What is left of the quotients and of the products, where others are known to fail.
 Among = tuple[Sequence[Box], Sequence[Box]]
+
+
+@dataclass(eq=False)
+class Work:
+    """The rows that may still be tried: a count, since no clock may decide what is found."""
+
+    left: int = _WORK
 
 
 @dataclass(eq=False)
@@ -41,9 +49,14 @@ class Fit:
     Masks are over all the elements, in the order of the groups.
     """
 
-    def __init__(self, base: EvaluationModel, groups: Sequence[Elements], among: Among | None = None) -> None:
-        """``base`` says how the zero point enters, and which models come first; ``among`` what else may be."""
-        self._base, self._groups, self._among = base, groups, among
+    def __init__(
+        self, base: EvaluationModel, groups: Sequence[Elements], among: Among | None = None, work: Work | None = None
+    ) -> None:
+        """``base`` says how the zero point enters, and which models come first; ``among`` what else may be.
+
+        ``work`` is what several searches may do together.
+        """
+        self._base, self._groups, self._among, self._work = base, groups, among, work or Work()
         self._coder = Coder(base, groups, among and among[0])
         self._operation = groups[0].operation
         self._decoders: list[_Decoder] = []
@@ -114,8 +127,7 @@ class Fit:
     def _best(self, mask: Array) -> Found | None:
         """What gives the codes of a mask."""
         found, lowest = None, _NONE
-        left = self._coder.left(self._rows, mask, _ROWS)
-        for cost, some in self._coder.each(left, mask, self._target):
+        for cost, some in self._coder.each(self._left(self._rows, mask), mask, self._target):
             if cost >= lowest:
                 break
             if (own := some.nearest(self._base)[0]) < lowest:
@@ -123,15 +135,12 @@ class Fit:
         return found
 
     def _faked(self, mask: Array) -> Found | None:
-        most = _ROWS
         for decoder in sorted(self._decoders, key=lambda r: least(self._base, r.boxes)):
             if not decoder.hits[mask].all():
                 continue
             found, lowest = None, _NONE
             known = mask & decoder.certain
-            left = self._coder.left(self._rows_of(decoder), known, most)
-            most -= len(left)
-            for cost, coder in self._coder.each(left, known, decoder.codes):
+            for cost, coder in self._coder.each(self._left(self._rows_of(decoder), known), known, decoder.codes):
                 if cost >= lowest:
                     break
                 first, *others = coder.stages
@@ -145,6 +154,11 @@ class Fit:
             if found is not None:
                 return found
         return None
+
+    def _left(self, rows: Sequence[Row], mask: Array) -> list[tuple[int, Row]]:
+        left = self._coder.left(rows, mask, min(_ROWS, self._work.left))
+        self._work.left -= len(left)
+        return left
 
     def _rows_of(self, decoder: _Decoder) -> list[Row]:
         key = decoder.codes.tobytes() + decoder.certain.tobytes()
