@@ -20,6 +20,7 @@ _LIKELY = 0.3  # the share of the answers that a way back to codes explains, and
 _NONE = 10**6
 _ROWS = 128  # integers made of quotients, of which all that may come is tried; what is known leaves a few dozen
 _WORK = 4096  # of them in all searches for one explanation: a minute or two
+_MAKING = 64  # what it costs to make them, as many as these
 
 #: What is left of the quotients and of the products, where others are known to fail.
 Among = tuple[Sequence[Box], Sequence[Box]]
@@ -136,6 +137,8 @@ class Fit:
 
     def _faked(self, mask: Array) -> Found | None:
         for decoder in sorted(self._decoders, key=lambda r: least(self._base, r.boxes)):
+            if self._work.left <= 0:
+                return None
             if not decoder.hits[mask].all():
                 continue
             found, lowest = None, _NONE
@@ -156,13 +159,14 @@ class Fit:
         return None
 
     def _left(self, rows: Sequence[Row], mask: Array) -> list[tuple[int, Row]]:
-        left = self._coder.left(rows, mask, min(_ROWS, self._work.left))
+        left = self._coder.left(rows, mask, max(min(_ROWS, self._work.left), 0))
         self._work.left -= len(left)
         return left
 
     def _rows_of(self, decoder: _Decoder) -> list[Row]:
         key = decoder.codes.tobytes() + decoder.certain.tobytes()
         if key not in self._by_codes:
+            self._work.left -= _MAKING
             self._by_codes[key] = self._coder.rows(decoder.codes, decoder.certain)
         return self._by_codes[key]
 
