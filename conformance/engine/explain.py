@@ -87,7 +87,7 @@ class Explanation:
         return "; ".join(f"{where}{words}" for where, words in said if words)
 
 
-def explain(profile: Profile, answers: Sequence[Observed]) -> Explanation | None:
+def explain(profile: Profile, answers: Sequence[Observed], work: Work | None = None) -> Explanation | None:
     """What gives all answers of a backend for one operation, whatever the calls were.
 
     A part of a share of 1.0 gives every answer of its region: each was checked. Profiles that are known by name come
@@ -97,6 +97,7 @@ def explain(profile: Profile, answers: Sequence[Observed]) -> Explanation | None
     Args:
         profile: what is claimed; its model comes first where several give the answers, and the words are against it.
         answers: of one operation and dtype.
+        work: what several explanations may take together.
 
     Returns:
         None where there is nothing to explain: no answer holds numbers of the dtype that it should.
@@ -104,7 +105,7 @@ def explain(profile: Profile, answers: Sequence[Observed]) -> Explanation | None
     groups = elements_of(profile, answers)
     if not groups:
         return None
-    search = _Search(profile, groups, facts_of(groups, answers))
+    search = _Search(profile, groups, facts_of(groups, answers), work or Work())
     everywhere = np.ones(search.size, bool)
     claimed = search.given(profile.model)
     if claimed.all():
@@ -119,14 +120,13 @@ def explain(profile: Profile, answers: Sequence[Observed]) -> Explanation | None
 class _Search:
     """All elements, a sample of them that tells much, and what is known of models."""
 
-    def __init__(self, profile: Profile, groups: list[Elements], facts: Facts) -> None:
-        self.profile, self.groups, self.facts = profile, groups, facts
+    def __init__(self, profile: Profile, groups: list[Elements], facts: Facts, work: Work) -> None:
+        self.profile, self.groups, self.facts, self.work = profile, groups, facts, work
         self.size = sum(map(len, groups))
         self.x = np.concatenate([g.x.astype(np.float64) for g in groups])
         self._given: dict[EvaluationModel, Array] = {}
         self.sample = Sample(groups, ~self.given(profile.model), profile.model)
         self._fits: dict[str, Fit] = {}
-        self._work = Work()
 
     def given(self, model: EvaluationModel) -> Array:
         """Which elements the model gives."""
@@ -138,7 +138,7 @@ class _Search:
         """The search in the sample as it is; with the zero point as the profile has it, unless a sign is given."""
         if sign not in self._fits:
             base = replace(self.profile.model, sign=sign) if sign else self.profile.model
-            self._fits[sign] = Fit(base, self.sample.elements(), work=self._work)
+            self._fits[sign] = Fit(base, self.sample.elements(), work=self.work)
         return self._fits[sign]
 
     def look(self, *wheres_: Array) -> None:
@@ -172,7 +172,7 @@ class _Search:
             if self._gives(model, mask):
                 return model
             sample = sample.more(np.flatnonzero(mask & ~self.given(model)))
-            fit = Fit(base, sample.elements(), fit.left(known), self._work)
+            fit = Fit(base, sample.elements(), fit.left(known), self.work)
         return None
 
     @cached_property
@@ -231,7 +231,7 @@ def _by_reading(search: _Search) -> Explanation | None:
         known = [(m, np.concatenate([g.given_by(m) for g in groups])) for m in tried]
         if not any(given.sum() > search.given(m).sum() for m, given in known):
             continue
-        as_read = _Search(search.profile, groups, search.facts)
+        as_read = _Search(search.profile, groups, search.facts, search.work)
         part = as_read.whole(np.ones(search.size, bool))
         if part is not None:
             words = "; ".join(filter(None, (other()["reading"][reading][1], part.words)))

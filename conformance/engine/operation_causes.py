@@ -13,6 +13,7 @@ from halfeven.conformance.engine.evidence import Judged
 from halfeven.conformance.engine.explain import Explanation, Part, explain
 from halfeven.conformance.engine.fitting.elements import Elements, Observed, elements_of
 from halfeven.conformance.engine.fitting.factor import factors
+from halfeven.conformance.engine.fitting.fit import Work
 from halfeven.conformance.engine.fitting.where import facts_of
 from halfeven.conformance.engine.kept import Sample, Subject, shared
 from halfeven.conformance.engine.region import Region, of_shapes
@@ -215,8 +216,9 @@ def _by_grid(profile: Profile, answers: Sequence[Observed]) -> Explanation | Non
     if len(by) == 1:
         return None
     by_model: dict[tuple[Any, ...], tuple[Part, list[Grid]]] = {}
+    work = Work()
     for grid, some in by.items():
-        found = explain(profile, some)
+        found = explain(profile, some, work)
         if found is None or not _is_whole(found):
             return None
         for p in found.parts:

@@ -19,8 +19,8 @@ __all__ = ["Fit", "Work"]
 _LIKELY = 0.3  # the share of the answers that a way back to codes explains, and that is worth a look
 _NONE = 10**6
 _ROWS = 128  # integers made of quotients, of which all that may come is tried; what is known leaves a few dozen
-_WORK = 4096  # of them in all searches for one explanation: a minute or two
-_MAKING = 64  # what it costs to make them, as many as these
+_WORK = 1024  # of them in all searches for one explanation: half a minute
+_MAKING = 32  # what it costs to make them, as many as these
 
 #: What is left of the quotients and of the products, where others are known to fail.
 Among = tuple[Sequence[Box], Sequence[Box]]
@@ -89,7 +89,7 @@ class Fit:
         if self._operation == "dequantize":
             return (), [box for d in decoders for box in d.boxes]
         rows = self._rows if self._operation == "quantize" else []
-        for d in decoders:
+        for d in decoders if self._work.left > 0 else ():
             rows = [*rows, *(r for r in self._rows_of(d) if r.hits[mask & d.certain].all())]
         made = {id(r.made): r.made for r in rows if self._operation != "quantize" or r.hits[mask].all()}
         return [box for m in made.values() for box in m.boxes], [box for d in decoders for box in d.boxes]
