@@ -132,7 +132,10 @@ class AffineEncoding(AffineMap):
             TypeError: as there.
         """
         self._refuse_shift("dequantize")
-        return undo(input, self.scale, self.offset, self.block_size, (self.qmin, self.qmax))
+        offset = self.offset
+        if input.dtype.itemsize < offset.dtype.itemsize:  # which holds no more of a fraction in the codes either
+            offset = torch.where(offset == offset.round(), offset, offset.to(input.dtype).to(offset.dtype))
+        return undo(input, self.scale, offset, self.block_size, (self.qmin, self.qmax))
 
     def quantize_dequantize(self, input: Tensor) -> Tensor:  # noqa: A002
         """``input`` on the grid, as ``affine.quantize_dequantize``, errors too."""
