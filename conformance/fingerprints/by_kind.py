@@ -1,7 +1,8 @@
 """The fingerprint of a cast, or of what chooses scales, with no formula: which of all known ones give its answers."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -136,18 +137,12 @@ def _told(search: _Search, alike: Sequence[Candidate], known: Sequence[Candidate
     fields["formula"] = own.family if len(families) == 1 and share == 1 else UNDECIDED
     if len(families) > 1:
         left["formula"] = families
-    for key, value in own.settings.items():
-        values = tuple(dict.fromkeys([str(value), *(v for c in alike for v in _others(c, key, value))]))
-        fields[key] = value if share == 1 and len(values) == 1 else UNDECIDED
-        left |= {key: values} if len(values) > 1 else {}
-    for key, value in own.chosen.items():
-        field = f"{own.family}: {key}" if key in own.settings else key
-        same_name = [c for c in alike if c.family == own.family] if key in own.settings else alike
-        others = [c for c in same_name if _others(c, key, value)]
+    for field, value, of in _fields(own):
+        others = [c for c in alike if (its := of(c)) and str(value) not in its]
         fields[field] = value if share == 1 and not others else UNDECIDED
         if others:
-            left[field] = tuple(dict.fromkeys([str(value), *(v for c in others for v in _others(c, key, value))]))
-            if _one_program(own, others):
+            left[field] = tuple(dict.fromkeys([str(value), *(v for c in others for v in of(c))]))
+            if field not in own.settings and _one_program(own, others):
                 fields[field], proofs[field] = INDISTINGUISHABLE, PROVED
     words = own.formula.behaviour.against(own.point) if own.formula.behaviour is not None and own.point else ""
     said = ", ".join(f"{k}={v}" for k, v in own.settings.items())
@@ -165,10 +160,20 @@ def _told(search: _Search, alike: Sequence[Candidate], known: Sequence[Candidate
     )
 
 
-def _others(one: Candidate, key: str, value: Any) -> tuple[str, ...]:
-    """What a candidate has of a field, by a setting or a choice; nothing where one of these has the value."""
-    found = [str(known[key]) for known in (one.settings, one.chosen) if key in known]
-    return () if str(value) in found else tuple(found)
+def _fields(own: Candidate) -> Iterator[tuple[str, Any, Callable[[Candidate], tuple[str, ...]]]]:
+    """Of each setting and choice the name of its field, its value, and what any candidate has of that field."""
+
+    def either(c: Candidate, key: str) -> tuple[str, ...]:
+        return tuple(str(known[key]) for known in (c.settings, c.chosen) if key in known)
+
+    def chosen(c: Candidate, key: str) -> tuple[str, ...]:
+        return (str(c.chosen[key]),) if c.family == own.family and key in c.chosen else ()
+
+    for key, value in own.settings.items():
+        yield key, value, partial(either, key=key)
+    for key, value in own.chosen.items():
+        both = key in own.settings
+        yield (f"{own.family}: {key}" if both else key), value, partial(chosen if both else either, key=key)
 
 
 def _one_program(own: Candidate, others: Sequence[Candidate]) -> bool:

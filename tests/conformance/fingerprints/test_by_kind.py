@@ -48,6 +48,7 @@ def test_a_cast_is_found_and_what_saturates() -> None:
     assert {"number-formats/encode@torch-2.13", "torchao/quantize_affine_float8"} <= set(found.profiles)
     assert found.fields["format"] == "float8_e4m3fn"
     assert (found.fields["overflow"], found.fields["rounding"]) == ("saturate", "half-even")
+    assert found.alternatives["number-formats/encode: overflow"] == ("rounded", "beyond-largest")
     assert found.calls < 200
     other = fingerprint(saturating, "cast", "numpy")
     assert (other.fields["exponent_bits"], other.fields["overflow"]) == (5, "saturate")
