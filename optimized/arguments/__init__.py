@@ -6,10 +6,21 @@ from numbers import Integral, Real
 import torch
 from torch import Tensor
 
-from halfeven.optimized.arguments.dtypes import CODES, INTEGERS, REALS, names
+from halfeven.optimized.arguments.dtypes import (
+    CODES,
+    INTEGERS,
+    REALS,
+    compute_dtype,
+    names,
+    reals_compute_dtype,
+    reals_dtype,
+)
 from halfeven.optimized.arguments.memory import check_out
 
 __all__ = [
+    "Blocks",
+    "accepted_codes",
+    "accepted_reals",
     "as_tensors",
     "block_counts",
     "check_block_size",
@@ -25,10 +36,13 @@ __all__ = [
     "check_tensor",
 ]
 
+#: The size of a block in each dimension; None where parameters broadcast.
+Blocks = Sequence[int] | None
+
 
 def as_tensors(
-    name: str, x: Tensor, scale: Tensor | float, zero_point: Tensor | int, block_size: Sequence[int] | None
-) -> tuple[Tensor, Tensor | None, Sequence[int] | None]:
+    name: str, x: Tensor, scale: Tensor | float, zero_point: Tensor | int, block_size: Blocks
+) -> tuple[Tensor, Tensor | None, Blocks]:
     """The parameters as tensors, None for a zero point of 0, and the blocks, None where numbers serve all of them.
 
     Whether tensors are of an accepted dtype and shape is left to the operators.
@@ -105,7 +119,7 @@ def check_parameters(
     named: tuple[str, Tensor],
     scale: Tensor,
     zero_point: Tensor | None,
-    block_size: Sequence[int] | None,
+    block_size: Blocks,
     out: Tensor | None,
     result: torch.dtype,
 ) -> None:
@@ -126,6 +140,50 @@ def check_parameters(
         _check_shape(parameter, value.shape, name, x.shape, block_size)
     if out is not None:
         check_out(out, result, {name: x, **given})
+
+
+def accepted_reals(
+    x: Tensor,
+    scale: Tensor,
+    zero_point: Tensor | None,
+    qmin: int,
+    qmax: int,
+    block_size: Blocks,
+    *,
+    result: torch.dtype,
+    out: Tensor | None = None,
+) -> torch.dtype:
+    """The dtype of the arithmetic of reals ``x`` on a grid, of arguments that are accepted.
+
+    Raises:
+        TypeError, ValueError, RuntimeError: an argument is not accepted, or ``out`` is not one for ``x`` in ``result``.
+    """
+    check_reals("x", x)
+    check_grid(qmin, qmax)
+    compute = compute_dtype(x.dtype, qmin, qmax)
+    check_parameters(("x", x), scale, zero_point, block_size, out, result)
+    return compute
+
+
+def accepted_codes(
+    q: Tensor,
+    scale: Tensor,
+    zero_point: Tensor | None,
+    block_size: Blocks,
+    compute: torch.dtype | None,
+    *,
+    result: torch.dtype,
+    out: Tensor | None = None,
+) -> torch.dtype:
+    """The dtype of the arithmetic of codes ``q``, of arguments that are accepted.
+
+    Raises:
+        TypeError, ValueError, RuntimeError: an argument is not accepted, or ``out`` is not one for ``q`` in ``result``.
+    """
+    check_codes(q)
+    compute = reals_compute_dtype(compute, reals_dtype(q.dtype, scale.dtype, result))
+    check_parameters(("q", q), scale, zero_point, block_size, out, result)
+    return compute
 
 
 def check_ints(block_size: Sequence[int]) -> None:
@@ -192,7 +250,7 @@ def check_differentiable(name: str, value: Tensor | None, needed: bool) -> None:
         raise RuntimeError(msg)
 
 
-def check_reduction(x: Tensor, block_size: Sequence[int] | None) -> None:
+def check_reduction(x: Tensor, block_size: Blocks) -> None:
     """Refuse what has no minimum.
 
     Raises:
@@ -239,9 +297,7 @@ def _parameter(name: str, value: object, accepted: Sequence[torch.dtype], x: Ten
     return tensor
 
 
-def _check_shape(
-    parameter: str, given: torch.Size, name: str, shape: torch.Size, block_size: Sequence[int] | None
-) -> None:
+def _check_shape(parameter: str, given: torch.Size, name: str, shape: torch.Size, block_size: Blocks) -> None:
     """Refuse a parameter that does not belong to ``shape`` in blocks of ``block_size``."""
     if block_size is None:
         aligned = shape[len(shape) - len(given) :]

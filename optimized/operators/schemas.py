@@ -1,13 +1,13 @@
 """``torch.ops.halfeven``: the operators' schemas, and what torch is told of each: kernels, shapes, gradients, vmap."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
 import torch
 from torch import Tensor
 
 from halfeven.optimized import arguments, kernels
-from halfeven.optimized.arguments import dtypes
+from halfeven.optimized.arguments import Blocks, dtypes
 from halfeven.optimized.kernels import chunked, cuda
 from halfeven.optimized.operators import batching, gradients
 from halfeven.optimized.operators.registration import OPS, Operator, register
@@ -34,7 +34,7 @@ def _codes(
     zero_point: Tensor | None,
     _qmin: int,
     _qmax: int,
-    _block_size: Sequence[int] | None,
+    _block_size: Blocks,
     dtype: torch.dtype | None,
     _offset: bool,
 ) -> Tensor:
@@ -46,7 +46,7 @@ def _reals(
     q: Tensor,
     scale: Tensor,
     zero_point: Tensor | None,
-    _block_size: Sequence[int] | None,
+    _block_size: Blocks,
     dtype: torch.dtype | None,
     _compute: torch.dtype | None,
     _offset: bool,
@@ -73,11 +73,11 @@ def _each_gradient(grad: Tensor, x: Tensor, scale: Tensor, zero_point: Tensor | 
     )
 
 
-def _end(x: Tensor, block_size: Sequence[int] | None) -> Tensor:
+def _end(x: Tensor, block_size: Blocks) -> Tensor:
     return x.new_empty(() if block_size is None else arguments.block_counts(x.shape, block_size))
 
 
-def _ends(x: Tensor, block_size: Sequence[int] | None) -> tuple[Tensor, Tensor]:
+def _ends(x: Tensor, block_size: Blocks) -> tuple[Tensor, Tensor]:
     return _end(x, block_size), _end(x, block_size)
 
 

@@ -18,7 +18,6 @@ the documented one always. The dtype it runs in is the first of ``tensor``'s, fl
 with an epsilon of a quarter step or less.
 """
 
-from collections.abc import Sequence
 from typing import Any, overload
 
 import torch
@@ -27,11 +26,10 @@ from torch import Tensor
 from halfeven.optimized import operators
 from halfeven.optimized.aimet.affine.grid import read_grid, second_is_end
 from halfeven.optimized.aimet.arguments import aligned_blocks, exact_blocks, plain
+from halfeven.optimized.arguments import Blocks
 from halfeven.optimized.arguments.dtypes import codes_dtype, compute_dtype
 
 __all__ = ["apply", "dequantize", "quantize", "quantize_dequantize", "undo"]
-
-Blocks = Sequence[int] | None
 
 # The float dtypes, and up to where each holds every integer.
 _FLOATS = {torch.float32: 2**24, torch.float64: 2**53, torch.float16: 2**11, torch.bfloat16: 2**8}

@@ -1,16 +1,11 @@
 """The arguments of the torch path checked, and the parameters in the dtype of the arithmetic."""
 
-from collections.abc import Sequence
-
 import torch
 from torch import Tensor
 
-from halfeven.optimized import arguments
-from halfeven.optimized.arguments import dtypes
+from halfeven.optimized.arguments import Blocks, accepted_codes, accepted_reals
 
-__all__ = ["Blocks", "of_codes", "of_reals"]
-
-Blocks = Sequence[int] | None
+__all__ = ["of_codes", "of_reals"]
 
 
 def of_reals(
@@ -30,10 +25,7 @@ def of_reals(
     Raises:
         TypeError, ValueError, RuntimeError: an argument is not accepted, or ``out`` is not one for ``x`` in ``result``.
     """
-    arguments.check_reals("x", x)
-    arguments.check_grid(qmin, qmax)
-    compute = dtypes.compute_dtype(x.dtype, qmin, qmax)
-    arguments.check_parameters(("x", x), scale, zero_point, block_size, out, result)
+    compute = accepted_reals(x, scale, zero_point, qmin, qmax, block_size, result=result, out=out)
     return scale.to(compute), _offset(zero_point, scale, compute, offset)
 
 
@@ -53,9 +45,7 @@ def of_codes(
     Raises:
         TypeError, ValueError, RuntimeError: an argument is not accepted, or ``out`` is not one for ``q`` in ``result``.
     """
-    arguments.check_codes(q)
-    compute = dtypes.reals_compute_dtype(compute, dtypes.reals_dtype(q.dtype, scale.dtype, result))
-    arguments.check_parameters(("q", q), scale, zero_point, block_size, out, result)
+    compute = accepted_codes(q, scale, zero_point, block_size, compute, result=result, out=out)
     return scale.to(compute), _offset(zero_point, scale, compute, offset)
 
 

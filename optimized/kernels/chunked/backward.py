@@ -7,7 +7,8 @@ import torch
 from torch import Tensor
 
 from halfeven.optimized import arguments
-from halfeven.optimized.kernels.chunked.arguments import Blocks, of_codes, of_reals
+from halfeven.optimized.arguments import Blocks
+from halfeven.optimized.kernels.chunked.arguments import of_codes, of_reals
 from halfeven.optimized.kernels.chunked.parts import expand, narrow, sum_to
 
 __all__ = ["BACKWARD"]

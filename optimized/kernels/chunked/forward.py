@@ -5,8 +5,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from halfeven.optimized.arguments import dtypes
-from halfeven.optimized.kernels.chunked.arguments import Blocks, of_codes, of_reals
+from halfeven.optimized.arguments import Blocks, dtypes
+from halfeven.optimized.kernels.chunked.arguments import of_codes, of_reals
 from halfeven.optimized.kernels.chunked.parts import narrow, pieces, side_by_side
 
 __all__ = ["FORWARD"]

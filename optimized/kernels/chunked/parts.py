@@ -1,9 +1,11 @@
 """What the torch path is made of: parameters next to elements, reductions per block, and a cast that rounds once."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 
 import torch
 from torch import Tensor
+
+from halfeven.optimized.arguments import Blocks
 
 __all__ = ["expand", "narrow", "pieces", "reduce", "side_by_side", "sum_to"]
 
@@ -24,7 +26,7 @@ def narrow(x: Tensor, dtype: torch.dtype) -> Tensor:
     return torch.where(x.isfinite() & (near != x) & even, neighbour, near).to(dtype)
 
 
-def expand(parameter: Tensor, shape: torch.Size, block_size: Sequence[int] | None) -> Tensor:
+def expand(parameter: Tensor, shape: torch.Size, block_size: Blocks) -> Tensor:
     """``parameter``, with one entry per block (or 0-d), such that it broadcasts to ``shape``."""
     if block_size is None or parameter.ndim == 0:
         return parameter
@@ -52,7 +54,7 @@ def pieces(elements: Tensors, parameters: Tensors, most: int) -> Iterator[Tensor
         yield from pieces(tuple(t.narrow(d, start, length) for t in elements), own, most)
 
 
-def side_by_side(elements: Tensors, parameters: Tensors, block_size: Sequence[int] | None) -> tuple[Tensors, Tensors]:
+def side_by_side(elements: Tensors, parameters: Tensors, block_size: Blocks) -> tuple[Tensors, Tensors]:
     """Views of ``elements``, all of one shape, that ``parameters`` broadcast to, and these.
 
     Splitting a dimension in (blocks, elements) never copies. Only where the last block is short are the
@@ -71,7 +73,7 @@ def side_by_side(elements: Tensors, parameters: Tensors, block_size: Sequence[in
     return elements, parameters
 
 
-def reduce(x: Tensor, block_size: Sequence[int] | None, function: Callable[..., Tensor]) -> Tensor:
+def reduce(x: Tensor, block_size: Blocks, function: Callable[..., Tensor]) -> Tensor:
     """``function(tensor, dims)`` over each block, the last of which may be short: 0-d for None."""
     if block_size is None:
         return function(x, tuple(range(x.ndim))) if x.ndim else x
@@ -87,7 +89,7 @@ def reduce(x: Tensor, block_size: Sequence[int] | None, function: Callable[..., 
     return x
 
 
-def sum_to(each: Tensor, parameter: Tensor, block_size: Sequence[int] | None) -> Tensor:
+def sum_to(each: Tensor, parameter: Tensor, block_size: Blocks) -> Tensor:
     """The sum of ``each`` over the elements that share an entry of ``parameter``: in float64, then in its dtype."""
     wide = each.to(torch.float64, copy=True)  # never the memory of ``each``
     if parameter.shape == each.shape:

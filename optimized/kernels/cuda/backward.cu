@@ -25,6 +25,11 @@ inline constexpr bool kAlike = sizeof(X) == sizeof(G);
 struct Sums {
   double ds = -0.0, d_o = -0.0;
 
+  void join(const CombineJob& job, int64_t at) {
+    if (job.low) ds += reinterpret_cast<const double*>(job.low)[at];
+    if (job.high) d_o += reinterpret_cast<const double*>(job.high)[at];
+  }
+
   void put(const ReduceResults& to, int64_t at) const {
     if (to.low) reinterpret_cast<double*>(to.low)[at] = ds;
     if (to.high) reinterpret_cast<double*>(to.high)[at] = d_o;
@@ -129,20 +134,6 @@ extern "C" __global__ void __launch_bounds__(256) columns(const BackwardJob job)
   }
 }
 
-extern "C" __global__ void __launch_bounds__(256) combine(const CombineJob job) {
-  const int64_t groups = (job.shares - 1) / kAtOnce + 1;
-  for (int64_t i = first_of(blockIdx.x, blockDim.x, threadIdx.x); i < job.kept * groups * job.len;
-       i += all_of(gridDim.x, blockDim.x)) {
-    const int64_t c = i % job.len, y = i / job.len, kept = y / groups, first = y % groups * kAtOnce;
-    const int64_t end = first + kAtOnce < job.shares ? first + kAtOnce : job.shares;
-    Sums sums;
-    for (int64_t k = first; k < end; ++k) {
-      const int64_t at = (kept * job.shares + k) * job.len + c;
-      if (job.low) sums.ds += reinterpret_cast<const double*>(job.low)[at];
-      if (job.high) sums.d_o += reinterpret_cast<const double*>(job.high)[at];
-    }
-    sums.put(job.to, job.to.last ? out_of(job, kept) + c * job.out_step : i);
-  }
-}
+extern "C" __global__ void __launch_bounds__(256) combine(const CombineJob job) { combine_shares<Sums>(job); }
 
 }  // namespace halfeven::device

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from halfeven.optimized import arguments
-from halfeven.optimized.arguments import dtypes
+from halfeven.optimized.arguments import Blocks
 from halfeven.optimized.kernels import chunked
 from halfeven.optimized.kernels.chunked.parts import narrow
 from halfeven.optimized.kernels.cuda import launcher, programs, shares
@@ -22,7 +22,6 @@ __all__ = ["BACKWARD"]
 _Int = ctypes.c_int64
 _Pointer = ctypes.c_uint64
 
-Blocks = Sequence[int] | None
 _Gradients = tuple[Tensor, Tensor, Tensor]
 # The ends of the grid, the shift, and whether the zero point is an offset.
 _Settings = tuple[int, int, float, bool]
@@ -52,7 +51,8 @@ def _quantize_backward(
     offset: bool,
     *needs: bool,
 ) -> _Gradients:
-    compute = _of_reals(grad, x, scale, zero_point, qmin, qmax, block_size)
+    compute = arguments.accepted_reals(x, scale, zero_point, qmin, qmax, block_size, result=x.dtype)
+    arguments.check_gradient(grad, "x", x, x.dtype)
     given = ("Quantize", "x", compute, (qmin, qmax, 0.0, offset))
     return _gradients(to, given, (grad, x, scale, zero_point), block_size, needs)
 
@@ -70,7 +70,8 @@ def _quantize_dequantize_backward(
     offset: bool,
     *needs: bool,
 ) -> _Gradients:
-    compute = _of_reals(grad, x, scale, zero_point, qmin, qmax, block_size)
+    compute = arguments.accepted_reals(x, scale, zero_point, qmin, qmax, block_size, result=x.dtype)
+    arguments.check_gradient(grad, "x", x, x.dtype)
     given = ("QuantizeDequantize", "x", compute, (qmin, qmax, shift, offset))
     return _gradients(to, given, (grad, x, scale, zero_point), block_size, needs)
 
@@ -87,23 +88,9 @@ def _dequantize_backward(
     *needs: bool,
 ) -> _Gradients:
     arguments.check_gradient(grad, "q", q, grad.dtype)
-    arguments.check_codes(q)
-    compute = dtypes.reals_compute_dtype(compute, dtypes.reals_dtype(q.dtype, scale.dtype, grad.dtype))
-    arguments.check_parameters(("q", q), scale, zero_point, block_size, None, grad.dtype)
+    compute = arguments.accepted_codes(q, scale, zero_point, block_size, compute, result=grad.dtype)
     given = ("Dequantize", "q", compute, (0, 0, 0.0, offset))
     return _gradients(to, given, (grad, q, scale, zero_point), block_size, needs)
-
-
-def _of_reals(
-    grad: Tensor, x: Tensor, scale: Tensor, zero_point: Tensor | None, qmin: int, qmax: int, block_size: Blocks
-) -> torch.dtype:
-    """The dtype of the arithmetic, of arguments that are accepted."""
-    arguments.check_reals("x", x)
-    arguments.check_grid(qmin, qmax)
-    compute = dtypes.compute_dtype(x.dtype, qmin, qmax)
-    arguments.check_parameters(("x", x), scale, zero_point, block_size, None, x.dtype)
-    arguments.check_gradient(grad, "x", x, x.dtype)
-    return compute
 
 
 def _gradients(

@@ -1,6 +1,6 @@
 """The forward operators on a GPU: checked, laid out, launched."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from functools import lru_cache
 from typing import Any
 
@@ -8,14 +8,13 @@ import torch
 from torch import Tensor
 
 from halfeven.optimized import arguments
-from halfeven.optimized.arguments import dtypes
+from halfeven.optimized.arguments import Blocks, dtypes
 from halfeven.optimized.kernels.cuda import launcher, programs
 from halfeven.optimized.kernels.cuda.layout import laid_out
 from halfeven.optimized.kernels.cuda.memory import DTYPES, NONE, check_places
 
 __all__ = ["FORWARD"]
 
-Blocks = Sequence[int] | None
 Launcher = launcher.Launcher
 
 

@@ -40,9 +40,9 @@ struct Ends {
     if constexpr (!kMagnitudes) low = less(low, k);
   }
 
-  void join(K other_low, K other_high) {
-    high = more(high, other_high);
-    if constexpr (!kMagnitudes) low = less(low, other_low);
+  void join(const CombineJob& job, int64_t at) {
+    high = more(high, reinterpret_cast<const K*>(job.high)[at]);
+    if constexpr (!kMagnitudes) low = less(low, reinterpret_cast<const K*>(job.low)[at]);
   }
 
   void put(const ReduceResults& to, int64_t at) const {
@@ -93,19 +93,6 @@ extern "C" __global__ void __launch_bounds__(256) columns(const ReduceJob job) {
   }
 }
 
-extern "C" __global__ void __launch_bounds__(256) combine(const CombineJob job) {
-  const int64_t groups = (job.shares - 1) / kAtOnce + 1;
-  for (int64_t i = first_of(blockIdx.x, blockDim.x, threadIdx.x); i < job.kept * groups * job.len;
-       i += all_of(gridDim.x, blockDim.x)) {
-    const int64_t c = i % job.len, y = i / job.len, kept = y / groups, first = y % groups * kAtOnce;
-    const int64_t end = first + kAtOnce < job.shares ? first + kAtOnce : job.shares;
-    Ends ends;
-    for (int64_t k = first; k < end; ++k) {
-      const int64_t at = (kept * job.shares + k) * job.len + c;
-      ends.join(kMagnitudes ? K(0) : reinterpret_cast<const K*>(job.low)[at], reinterpret_cast<const K*>(job.high)[at]);
-    }
-    ends.put(job.to, job.to.last ? out_of(job, kept) + c * job.out_step : i);
-  }
-}
+extern "C" __global__ void __launch_bounds__(256) combine(const CombineJob job) { combine_shares<Ends>(job); }
 
 }  // namespace halfeven::device

@@ -1,7 +1,7 @@
 """Minima and maxima on a GPU, by the kernels of ``reduce.cu``."""
 
 import ctypes
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from functools import lru_cache
 from math import prod
 from typing import Any
@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 
 from halfeven.optimized import arguments
+from halfeven.optimized.arguments import Blocks
 from halfeven.optimized.kernels import chunked
 from halfeven.optimized.kernels.cuda import launcher, programs, shares
 from halfeven.optimized.kernels.cuda.layout import Steps
@@ -19,8 +20,6 @@ __all__ = ["REDUCE"]
 
 _Int = ctypes.c_int64
 _INTEGERS = {2: torch.int16, 4: torch.int32, 8: torch.int64}
-
-Blocks = Sequence[int] | None
 
 
 class _Reduce(ctypes.Structure):

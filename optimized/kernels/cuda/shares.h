@@ -30,4 +30,18 @@ int64_t out_of(const Job& job, int64_t kept) {
   return place(job.size, job.out_at, job.reduced_loops, job.loops, kept);
 }
 
+// Brings shares together: a Partial begins with nothing, takes an entry of a job, and is put where a result goes.
+template <class Partial>
+void combine_shares(const CombineJob& job) {
+  const int64_t groups = (job.shares - 1) / kAtOnce + 1;
+  for (int64_t i = first_of(blockIdx.x, blockDim.x, threadIdx.x); i < job.kept * groups * job.len;
+       i += all_of(gridDim.x, blockDim.x)) {
+    const int64_t c = i % job.len, y = i / job.len, kept = y / groups, first = y % groups * kAtOnce;
+    const int64_t end = first + kAtOnce < job.shares ? first + kAtOnce : job.shares;
+    Partial partial;
+    for (int64_t k = first; k < end; ++k) partial.join(job, (kept * job.shares + k) * job.len + c);
+    partial.put(job.to, job.to.last ? out_of(job, kept) + c * job.out_step : i);
+  }
+}
+
 }  // namespace halfeven::device

@@ -6,8 +6,9 @@ import pytest
 import torch
 from ptx.driver import Pretended, StandIn
 
-from halfeven.optimized.kernels.cuda import driver, images, launcher, nvrtc
+from halfeven.optimized.kernels.cuda import driver, images, launcher, nvrtc, programs
 
+_compiled = nvrtc.compiled  # bound before a test puts something in its place
 _CUDA = torch._C.DispatchKeySet(torch._C.DispatchKey.CUDA)
 
 
@@ -55,3 +56,23 @@ def on_cuda(stand_in: StandIn, monkeypatch: pytest.MonkeyPatch) -> Callable[...,
             return getattr(torch.ops.halfeven, name).default.redispatch(_CUDA, *given)
 
     return called
+
+
+@pytest.fixture
+def mutated(stand_in: StandIn, monkeypatch: pytest.MonkeyPatch) -> Callable[[programs.Program, str, str, str], None]:
+    """Has one line of one file of a program be another in what is launched from now on."""
+
+    def mutate(program: programs.Program, file: str, old: str, new: str) -> None:
+        texts = {**programs.headers(), program.name: program.text}
+        assert texts[file].count(old) == 1
+        texts[file] = texts[file].replace(old, new)
+        monkeypatch.setattr(programs, "headers", lambda: texts)
+
+        def compiled(given: programs.Program, _: str) -> Any:
+            ptx, _ = _compiled(given, "compute_90", headers=texts)
+            stand_in.images[ptx.encode()] = ptx
+            return ptx, ptx.encode() + b"\0"
+
+        monkeypatch.setattr(nvrtc, "compiled", compiled)
+
+    return mutate

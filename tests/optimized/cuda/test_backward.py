@@ -213,49 +213,39 @@ def programs_alike(program: tuple[str, str, str, str]) -> bool:
 
 
 # One thing changed in the kernels, what was there, and what is in its place.
+_CU, _SHARES = "cuda/backward.cu", "cuda/shares.h"
 MUTANTS = (
-    ("double ds = -0.0, d_o = -0.0;", "double ds = 0.0, d_o = 0.0;"),
-    ("if (to.low) reinterpret_cast<double*>(to.low)[at] = ds;", "reinterpret_cast<double*>(to.low)[at] = ds;"),
-    ("sums.ds += static_cast<double>(terms.ds);", "sums.ds -= static_cast<double>(terms.ds);"),
-    ("sums.d_o += static_cast<double>(terms.d_o);", "sums.d_o = static_cast<double>(terms.d_o);"),
-    ("parameter, low, high,\n", "parameter, low, C(0),\n"),
-    ("return stored<kGradient, kIn>(terms, g);", "return terms.inside ? g : X(1);"),
-    ("job.x_len == 1 && job.g_len == 1", "job.x_len == 1"),
-    ("job.dx && aligned(x)", "aligned(x)"),
-    ("aligned(g) && aligned(dx)", "aligned(dx)"),
-    ("t < job.shares; t", "t <= job.shares; t"),
-    ("i += job.shares * kTogether", "i += kTogether"),
-    ("whole && i + kTogether <= job.len", "whole && i <= job.len"),
-    ("k < i + kTogether && k < job.len", "k < i + kTogether"),
-    ("g[k * job.g_len]", "g[k]"),
-    ("if (job.dx) dx[k * job.dx_len] = to;", "if (job.dx) dx[k] = to;"),
-    (": r * job.shares + t", ": r + t"),
-    ("at(job.o_step, job.o_len)", "at(job.s_step, job.s_len)"),
-    ("i = share; i < job.reduced", "i = 0; i < job.reduced"),
-    ("g[along(job.g_step, i)]", "g[along(job.x_step, i)]"),
-    ("dx[along(job.dx_step, i)] = to", "dx[along(job.x_step, i)] = to"),
-    ("+ c * job.out_step : y", ": y"),
-    ("first + kAtOnce < job.shares ? first + kAtOnce : job.shares", "job.shares"),
-    ("if (job.low) sums.ds +=", "if (job.low) sums.ds ="),
-    ("+ c * job.out_step : i", ": i"),
+    (_CU, "double ds = -0.0, d_o = -0.0;", "double ds = 0.0, d_o = 0.0;"),
+    (_CU, "if (to.low) reinterpret_cast<double*>(to.low)[at] = ds;", "reinterpret_cast<double*>(to.low)[at] = ds;"),
+    (_CU, "sums.ds += static_cast<double>(terms.ds);", "sums.ds -= static_cast<double>(terms.ds);"),
+    (_CU, "sums.d_o += static_cast<double>(terms.d_o);", "sums.d_o = static_cast<double>(terms.d_o);"),
+    (_CU, "parameter, low, high,\n", "parameter, low, C(0),\n"),
+    (_CU, "return stored<kGradient, kIn>(terms, g);", "return terms.inside ? g : X(1);"),
+    (_CU, "job.x_len == 1 && job.g_len == 1", "job.x_len == 1"),
+    (_CU, "job.dx && aligned(x)", "aligned(x)"),
+    (_CU, "aligned(g) && aligned(dx)", "aligned(dx)"),
+    (_CU, "t < job.shares; t", "t <= job.shares; t"),
+    (_CU, "i += job.shares * kTogether", "i += kTogether"),
+    (_CU, "whole && i + kTogether <= job.len", "whole && i <= job.len"),
+    (_CU, "k < i + kTogether && k < job.len", "k < i + kTogether"),
+    (_CU, "g[k * job.g_len]", "g[k]"),
+    (_CU, "if (job.dx) dx[k * job.dx_len] = to;", "if (job.dx) dx[k] = to;"),
+    (_CU, ": r * job.shares + t", ": r + t"),
+    (_CU, "at(job.o_step, job.o_len)", "at(job.s_step, job.s_len)"),
+    (_CU, "i = share; i < job.reduced", "i = 0; i < job.reduced"),
+    (_CU, "g[along(job.g_step, i)]", "g[along(job.x_step, i)]"),
+    (_CU, "dx[along(job.dx_step, i)] = to", "dx[along(job.x_step, i)] = to"),
+    (_CU, "+ c * job.out_step : y", ": y"),
+    (_SHARES, "first + kAtOnce < job.shares ? first + kAtOnce : job.shares", "job.shares"),
+    (_CU, "if (job.low) ds +=", "if (job.low) ds ="),
+    (_SHARES, "+ c * job.out_step : i", ": i"),
 )
 
 
-@pytest.mark.parametrize(("old", "new"), sampled(MUTANTS))
+@pytest.mark.parametrize(("file", "old", "new"), sampled(MUTANTS))
 def test_mutants_are_caught(
-    old: str, new: str, stand_in: StandIn, on_cuda: OnCuda, monkeypatch: pytest.MonkeyPatch
+    file: str, old: str, new: str, stand_in: StandIn, on_cuda: OnCuda, mutated: Callable[..., None]
 ) -> None:
     kind = KINDS[0]
-    program = programs.backward(*kind.program)
-    texts = {**programs.headers(), program.name: program.text}
-    assert texts[program.name].count(old) == 1
-    texts[program.name] = texts[program.name].replace(old, new)
-    monkeypatch.setattr(programs, "headers", lambda: texts)
-
-    def compiled(given: programs.Program, _: str) -> Any:
-        ptx, _ = nvrtc_compiled(given, "compute_90", headers=texts)
-        stand_in.images[ptx.encode()] = ptx
-        return ptx, ptx.encode() + b"\0"
-
-    monkeypatch.setattr(nvrtc, "compiled", compiled)
+    mutated(programs.backward(*kind.program), file, old, new)
     assert next(wrong(kind, stand_in, on_cuda), "")

@@ -20,7 +20,6 @@ pytestmark = [
     pytest.mark.usefixtures("pretended"),
 ]
 OnCuda = Callable[..., Any]
-nvrtc_compiled = nvrtc.compiled  # bound before a test puts something in its place
 _SHAPE = (256, 4096)
 _F32, _BF16, _I8 = torch.float32, torch.bfloat16, torch.int8
 
@@ -77,14 +76,8 @@ def test_within_the_budget(
     ids=["divides", "single elements"],
 )
 def test_a_slower_kernel_is_caught(
-    file: str, old: str, new: str, stand_in: StandIn, on_cuda: OnCuda, monkeypatch: pytest.MonkeyPatch
+    file: str, old: str, new: str, stand_in: StandIn, on_cuda: OnCuda, mutated: Callable[..., None]
 ) -> None:
-    program = programs.forward("Quantize", "F32", "F32", "I8")
-    texts = {**programs.headers(), program.name: program.text}
-    assert texts[file].count(old) == 1
-    texts[file] = texts[file].replace(old, new)
-    ptx, _ = nvrtc_compiled(program, "compute_90", headers=texts)
-    stand_in.images[ptx.encode()] = ptx
-    monkeypatch.setattr(nvrtc, "compiled", lambda *_: (ptx, ptx.encode() + b"\0"))
+    mutated(programs.forward("Quantize", "F32", "F32", "I8"), file, old, new)
     operator, dtype, of, most = BUDGET[0]
     assert executed(stand_in, on_cuda, operator, dtype, of) > most
