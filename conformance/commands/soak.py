@@ -7,6 +7,8 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
+from halfeven.conformance.bar import EVERY
+
 if TYPE_CHECKING:
     from halfeven.conformance.engine.evidence import Evidence
     from halfeven.conformance.engine.item import Item
@@ -18,7 +20,6 @@ ABOUT = "draw calls beyond the plan's for as long as told, and shrink what diffe
 OPTIONS = ("--for", "--seed", "--profile", "--timeout", "--python")
 _CONFORMS, _DIFFERS, _UNKNOWN = 0, 1, 2
 _EXAMPLES = 25  # calls of one item, then the next one's
-_EVERY = 10.0  # seconds between two lines
 _UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
 
 
@@ -90,7 +91,7 @@ def _soaked(workers: "Sequence[Worker]", seed: int, until: float) -> int:
         if found.outcome not in {*CONFORMING, "not run"}:
             differing.add(name)
             print(printable(f"\n{name}, --seed {turn}:\n{failure(found)}\n"), flush=True)
-        if time.monotonic() - said >= _EVERY:
+        if time.monotonic() - said >= EVERY:
             said = time.monotonic()
             left = int(until - said)
             still = f"{left // 60}:{left % 60:02} left"

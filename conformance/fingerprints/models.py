@@ -222,14 +222,11 @@ class Stages:
         """Whether integers can be those of the codes seen: where nothing is limited, they are off by one number."""
         if not self.given.moderate:
             return True
-        integers, real, scale = (
-            self._kept.arrays[r].astype(np.float64),
-            seen.astype(np.float64),
-            float(self.given.scale),
-        )
+        integers, real = self._kept.arrays[r].astype(np.float64), seen.astype(np.float64)
         with np.errstate(all="ignore"):  # in 16 bits the integers of a wide grid are infinite
             if self.given.asked.operation == "quantize":
                 return bool(np.ptp(real - integers) == 0)
+            scale = float(self.given.scale)
             return any(bool(np.ptp(np.rint(reals) - integers) == 0) for reals in (real / scale, real * scale))
 
     def _followed(self) -> None:

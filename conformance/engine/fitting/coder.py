@@ -65,7 +65,7 @@ class Coder:
         self._kept = 0
         self._inside = self._within(np.concatenate([self._claimed(g) for g in groups]))
 
-    def left(self, rows: Sequence[Row], mask: Array, most: int) -> list[tuple[int, Row]]:
+    def cheapest(self, rows: Sequence[Row], mask: Array, most: int) -> list[tuple[int, Row]]:
         """The rows that may give a mask's codes, with the least that each can cost, the cheapest first.
 
         Where little of the mask lies well inside its grid, these are nearly all rows: then only the cheapest are tried.

@@ -128,7 +128,7 @@ class Fit:
     def _best(self, mask: Array) -> Found | None:
         """What gives the codes of a mask."""
         found, lowest = None, _NONE
-        for cost, some in self._coder.each(self._left(self._rows, mask), mask, self._target):
+        for cost, some in self._coder.each(self._cheapest(self._rows, mask), mask, self._target):
             if cost >= lowest:
                 break
             if (own := some.nearest(self._base)[0]) < lowest:
@@ -143,7 +143,7 @@ class Fit:
                 continue
             found, lowest = None, _NONE
             known = mask & decoder.certain
-            for cost, coder in self._coder.each(self._left(self._rows_of(decoder), known), known, decoder.codes):
+            for cost, coder in self._coder.each(self._cheapest(self._rows_of(decoder), known), known, decoder.codes):
                 if cost >= lowest:
                     break
                 first, *others = coder.stages
@@ -158,10 +158,10 @@ class Fit:
                 return found
         return None
 
-    def _left(self, rows: Sequence[Row], mask: Array) -> list[tuple[int, Row]]:
-        left = self._coder.left(rows, mask, max(min(_ROWS, self._work.left), 0))
-        self._work.left -= len(left)
-        return left
+    def _cheapest(self, rows: Sequence[Row], mask: Array) -> list[tuple[int, Row]]:
+        some = self._coder.cheapest(rows, mask, max(min(_ROWS, self._work.left), 0))
+        self._work.left -= len(some)
+        return some
 
     def _rows_of(self, decoder: _Decoder) -> list[Row]:
         key = decoder.codes.tobytes() + decoder.certain.tobytes()
