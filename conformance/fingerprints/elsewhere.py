@@ -108,6 +108,6 @@ def _telling(search: Search, asked: Asked, scale: float, zero: int) -> Given:
     """Inputs at which codes change, those first that are nearest to a tie."""
     given = splitting([search.first()], asked, scale, zero)
     with np.errstate(all="ignore"):
-        quotient = given.x.astype(np.float64) / float(given.scale)
+        quotient = given.x.astype(np.float64) / given.step
         off = np.nan_to_num(np.abs(np.abs(quotient - np.trunc(quotient)) - 0.5), nan=1.0)
     return replace(given, x=given.x[np.argsort(off, kind="stable")])

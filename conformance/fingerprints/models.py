@@ -22,7 +22,19 @@ from halfeven.reference.profile import Operation
 from halfeven.reference.rounding import cast_once
 from halfeven.reference.steps import HALVES, held, inverse
 
-__all__ = ["FIELDS", "Asked", "Given", "Spent", "Stages", "Work", "agreeing", "of_model", "same_codes", "stages_of"]
+__all__ = [
+    "FIELDS",
+    "Q_PER_REAL",
+    "Asked",
+    "Given",
+    "Spent",
+    "Stages",
+    "Work",
+    "agreeing",
+    "of_model",
+    "same_codes",
+    "stages_of",
+]
 
 _MAKING = ("sign", "division", "rounding", "zero_point", "overflow", "nan", "integer", "clamp", "compute", "held")
 _CODES = (*_MAKING, "inverse", "quotient", "half")
@@ -33,7 +45,7 @@ FIELDS: dict[Operation, tuple[str, ...]] = {
     "dequantize": _REALS,
     "fake_quantize": (*_CODES, *(name for name in _REALS if name not in _CODES)),
 }
-_Q_PER_REAL = "multiply-by-q-per-real"
+Q_PER_REAL = "multiply-by-q-per-real"
 _ADDED = frozenset({"with-zero-point", "fused"})  # halves that are added with the quotient
 _SHORT, _CALLS = 128, 8
 _LONG = 1024  # elements that take about as long as all else that is done for a part of the models
@@ -49,12 +61,18 @@ class Asked:
         dtype: of the reals.
         grid: the codes.
         scale_dtype: of the scale.
+        per_real: whether models take codes per real, as where the real of the greatest code is handed over.
     """
 
     operation: Operation
     dtype: "np.dtype[Any]"
     grid: Grid
     scale_dtype: "np.dtype[Any]"
+    per_real: bool = False
+
+    def scale(self, step: float) -> Array:
+        """What models take for the reals from one code to the next."""
+        return np.asarray(1 / step if self.per_real else step, self.scale_dtype)
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,7 +82,7 @@ class Given:
     Attributes:
         asked: all but the values.
         x: reals, or codes where it dequantizes.
-        scale: 0-d.
+        scale: 0-d, as ``asked`` says in reals per code or in codes per real.
         zero: a whole number.
         moderate: whether no quotient and no code is 0 or near an end of the grid or of 8 bits: then no way to limit or
             convert them shows.
@@ -75,6 +93,11 @@ class Given:
     scale: Array
     zero: float
     moderate: bool = False
+
+    @property
+    def step(self) -> float:
+        """The reals from one code to the next."""
+        return 1 / float(self.scale) if self.asked.per_real else float(self.scale)
 
 
 class Spent(Exception):  # noqa: N818 - it says what ended
@@ -211,7 +234,7 @@ class Stages:
         for number, parts in states.items():
             tree = self._last.get(number)
             if tree is None:
-                tree = self._tree(partial(evaluate, number), division=lambda value: value == _Q_PER_REAL)
+                tree = self._tree(partial(evaluate, number), division=lambda value: value == Q_PER_REAL)
                 self._last[number] = tree
             for cube in merged(parts):
                 for found in tree.leaves(cube):
@@ -226,7 +249,7 @@ class Stages:
         with np.errstate(all="ignore"):  # in 16 bits the integers of a wide grid are infinite
             if self.given.asked.operation == "quantize":
                 return bool(np.ptp(real - integers) == 0)
-            scale = float(self.given.scale)
+            scale = float(self.given.scale)  # of codes per real or of reals per code
             return any(bool(np.ptp(np.rint(reals) - integers) == 0) for reals in (real / scale, real * scale))
 
     def _followed(self) -> None:

@@ -44,20 +44,29 @@ def fingerprint_of_operation(
     """
     real = DTYPES[dtype]
     wide = np.dtype(np.float64 if dtype == "float64" else np.float32)
-    tried: list[tuple[Subject, Search]] = []
-    for one in _tried(asking, operation, (real, wide), grid):
-        tried.append(one)
-        if one[1].seen and not one[1].against:
-            break
-    subject, search = tried[-1] if not tried[-1][1].against else tried[0]
+    subject, search = _first_that_stands(_tried(asking, operation, (real, wide), grid))
     if subject.asked.grid != subject.handed or subject.handed != (grid or Grid(-128, 127)):
         said = f", with qmin {subject.handed.qmin} and qmax {subject.handed.qmax}" if grid is None else ""
         asking.note(f"its codes are those of {subject.asked.grid}{said}")
     if subject.fixed is not None:
         asking.note(f"takes no zero point, or makes nothing of it: it has {subject.fixed}, and no other was asked")
-    _ask_on(subject, search)
     ask_elsewhere(subject, search)
     return told(subject, search, name)
+
+
+def _first_that_stands(tried: Iterator[tuple[Subject, Search]]) -> tuple[Subject, Search]:
+    """The first with models that give all answers, asked on; none such, the first of all, asked on."""
+    begun: list[tuple[Subject, Search]] = []
+    for subject, search in tried:
+        begun.append((subject, search))
+        if search.seen and not search.against:
+            _ask_on(subject, search)
+            if not (search.against and subject.takes_amax):  # then s may be qmax / amax, or amax / qmax
+                return subject, search
+    subject, search = begun[0]
+    if not search.asked_on:
+        _ask_on(subject, search)
+    return subject, search
 
 
 def _tried(
@@ -67,6 +76,9 @@ def _tried(
     for handed in [Grid(-128, 127), Grid(0, 255)] if grid is None else [grid]:
         asked = Asked(operation, dtypes[0], handed, dtypes[1])
         subject = Subject(asking, asked, handed, _zeros(handed), given=grid is not None)
+        if subject.takes_amax:  # qmax / amax is rounded once, and then amax / qmax is not its inverse
+            by_codes = replace(subject, asked=replace(asked, per_real=True))
+            yield from _kept_to(by_codes, list(_scout(by_codes)))
         yield from _kept_to(subject, list(_scout(subject)))
 
 
@@ -106,6 +118,7 @@ def _kept_to(scouts: Subject, seen: Sequence[Seen]) -> Iterator[tuple[Subject, S
 
 def _ask_on(subject: Subject, search: Search) -> None:
     """Ask with one pair of parameters after the other, until several in a row split nothing."""
+    search.asked_on = True
     quiet = asked = 0
     for turn in range(_PAIRS):
         if search.late or subject.asking.spent or quiet >= _QUIET or (not search.seen and turn > 1):

@@ -91,11 +91,11 @@ def run_ends(model: EvaluationModel, given: Given) -> Array:
     Empty where the model gives no code for some input, or does not ascend.
     """
     a = given.asked
-    dtype, scale = a.dtype, float(given.scale)
+    dtype, step = a.dtype, given.step
     places = np.linspace(0, a.grid.num_steps - 1, min(a.grid.num_steps, _WIDE))
     codes = np.unique(places.astype(np.int64)).astype(np.float64) + (a.grid.qmin + 1)
     with np.errstate(all="ignore"):
-        far = np.asarray(_FAR * scale, np.float64).astype(dtype)
+        far = np.asarray(_FAR * step, np.float64).astype(dtype)
     top = int(ordered(np.asarray(np.inf, dtype)))
     bound = min(int(ordered(far)), top - 1)
     inner = _crossings(model, given, codes, -bound, bound)

@@ -10,7 +10,7 @@ from halfeven.conformance.configuration import code_dtype
 from halfeven.conformance.engine.call import PLAIN, CallShape
 from halfeven.conformance.fingerprints.asking import LARGEST
 from halfeven.conformance.fingerprints.cubes import Cube, everything, holds, merged, size
-from halfeven.conformance.fingerprints.models import FIELDS, Asked, Given, Spent, Work, agreeing, stages_of
+from halfeven.conformance.fingerprints.models import FIELDS, Q_PER_REAL, Asked, Given, Spent, Work, agreeing, stages_of
 from halfeven.conformance.fingerprints.runs import run_ends, specials
 from halfeven.conformance.inputs import boundaries
 from halfeven.reference.blocks import Array
@@ -44,31 +44,31 @@ def all_models(asked: Asked) -> Cube:
     """Every model, the choices that the operation does not read at their defaults."""
     own = EvaluationModel()
     read = FIELDS[asked.operation]
-    return {n: v if n in read else (getattr(own, n),) for n, v in everything(EvaluationModel).items()}
+    found = {n: v if n in read else (getattr(own, n),) for n, v in everything(EvaluationModel).items()}
+    return found | ({"division": (Q_PER_REAL,)} if asked.per_real else {})
 
 
-def scouting(asked: Asked, scale: float, zero: int) -> Given:
+def scouting(asked: Asked, step: float, zero: int) -> Given:
     """The inputs of the first calls: around every boundary, at both ends and beyond them, huge, and special."""
-    s = np.asarray(scale, asked.scale_dtype)
+    given = Given(asked, np.empty(0, asked.dtype), asked.scale(step), zero)
     if asked.operation == "dequantize":
-        return Given(asked, laid_out(_every_code(asked)), s, zero)
-    wide, z, grid = np.array([float(s)]), np.array([zero]), asked.grid
+        return replace(given, x=laid_out(_every_code(asked)))
+    wide, z, grid = np.array([given.step]), np.array([zero]), asked.grid
     x = [boundaries.boundaries(wide, z, grid, asked.dtype), boundaries.edges(wide, z, grid, asked.dtype)]
     x += [boundaries.huge(wide, asked.dtype)]
-    return Given(asked, laid_out(np.concatenate([*(a.ravel() for a in x), specials(asked.dtype)]), float(s)), s, zero)
+    return replace(given, x=laid_out(np.concatenate([*(a.ravel() for a in x), specials(asked.dtype)]), given.step))
 
 
-def splitting(models: Sequence[EvaluationModel], asked: Asked, scale: float, zero: int) -> Given:
+def splitting(models: Sequence[EvaluationModel], asked: Asked, step: float, zero: int) -> Given:
     """The inputs at which one of some models changes its code: they decide each of them for this scale."""
-    s = np.asarray(scale, asked.scale_dtype)
+    given = Given(asked, np.empty(0, asked.dtype), asked.scale(step), zero)
     if asked.operation == "dequantize":
-        return Given(asked, laid_out(_every_code(asked)), s, zero)
-    given = Given(asked, np.empty(0, asked.dtype), s, zero)
+        return replace(given, x=laid_out(_every_code(asked)))
     ends = [_at_most(run_ends(m, given), _PER_MODEL) for m in models]
-    return Given(asked, laid_out(np.concatenate([*ends, specials(asked.dtype)]), float(s)), s, zero)
+    return replace(given, x=laid_out(np.concatenate([*ends, specials(asked.dtype)]), given.step))
 
 
-def laid_out(x: Array, scale: float = 1.0) -> Array:
+def laid_out(x: Array, step: float = 1.0) -> Array:
     """The distinct inputs in a call's order: as many as fit, and at the end those nearest to a tie once more.
 
     So a telling value stands at two places, one of them in the rest that vectors leave.
@@ -80,7 +80,7 @@ def laid_out(x: Array, scale: float = 1.0) -> Array:
     size = -(-(distinct.size + _TAIL) // (_TAIL + 1)) * (_TAIL + 1) + _TAIL
     size = min(size, LARGEST - 1)
     with np.errstate(all="ignore"):
-        quotient = distinct.astype(np.float64) / scale
+        quotient = distinct.astype(np.float64) / step
         off = np.nan_to_num(np.abs(np.abs(quotient - np.trunc(quotient)) - 0.5), nan=1.0)
     telling = distinct[np.argsort(off, kind="stable")[: max(2 * _TAIL, 1)]]
     again = (np.arange(size - distinct.size) * 37 + 5) % telling.size
@@ -113,7 +113,7 @@ def _layers(seen: Seen) -> Iterator[Seen]:
         yield seen
         return
     with np.errstate(all="ignore"):
-        quotient = given.x.astype(np.float64) / float(given.scale)
+        quotient = given.x.astype(np.float64) / given.step
     code = quotient + given.zero
     low, high = max(asked.grid.qmin, -100) + 2, min(asked.grid.qmax, 100) - 2
     moderate = (np.abs(quotient) <= _MODERATE) & (np.abs(quotient) >= 1)
@@ -139,6 +139,8 @@ class Search:
         """Those to begin with; without ``start`` all of them."""
         self.asked = asked
         self.cubes: list[Cube] = [start or all_models(asked)]
+        self.asked_on = False
+        """Whether more was seen than the first calls."""
         self.late = False
         """Whether there were too many models to follow them through everything that was seen."""
         self.work = Work(_PARTS)

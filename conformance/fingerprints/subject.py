@@ -69,8 +69,9 @@ class Subject:
             given = replace(given, zero=self.fixed)
         handed = given.scale
         if self.takes_amax:
-            handed = np.asarray(given.scale * grid.qmax, a.scale_dtype)
-            given = replace(given, scale=np.asarray(handed / grid.qmax, a.scale_dtype))
+            handed = np.asarray(given.step * grid.qmax, a.scale_dtype)
+            own = grid.qmax / handed if a.per_real else handed / grid.qmax
+            given = replace(given, scale=np.asarray(own, a.scale_dtype))
         x = plain(rows) if shape == PLAIN else laid_out(rows, shape.layout, shape.offset)
         arrays = (x, plain(handed), plain(zero))
         call = Call(
@@ -114,12 +115,12 @@ def own_grid(seen: Sequence[Seen], handed: Grid) -> Grid | None:
     codes = []
     for s in seen:
         with np.errstate(all="ignore"):
-            near = np.abs(s.given.x.astype(np.float64) / float(s.given.scale)) < _FAR
+            near = np.abs(s.given.x.astype(np.float64) / s.given.step) < _FAR
         if s.given.asked.operation == "dequantize" or not near.any():
             return None
         value = s.value[near].astype(np.float64)
         if s.given.asked.operation == "fake_quantize":
-            value = np.rint(value / float(s.given.scale)) + s.given.zero
+            value = np.rint(value / s.given.step) + s.given.zero
         codes.append(value)
     every = np.concatenate(codes) if codes else np.empty(0)
     if not every.size or not np.array_equal(every, np.rint(every)):  # NaN, too

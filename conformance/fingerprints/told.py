@@ -153,7 +153,7 @@ def _arithmetic_stands(search: Search) -> bool:
     amid = []
     for s in search.seen:
         with np.errstate(all="ignore"):
-            code = s.given.x.astype(np.float64) / float(s.given.scale) + s.given.zero
+            code = s.given.x.astype(np.float64) / s.given.step + s.given.zero
         grid = search.asked.grid
         amid.append(s.at(np.flatnonzero((code >= grid.qmin + 2) & (code <= grid.qmax - 2))))
     tried = dict.fromkeys([search.first(), *search.drawn(16, 0)])
@@ -164,7 +164,11 @@ def _profiles(search: Search, *, nan: bool = True) -> Iterator[str]:
     """The profiles whose model remains; without ``nan``, whatever they do with NaN."""
     a, own = search.asked, EvaluationModel()
     for profile in PROFILES.values():
-        if profile.parameters[0] == "scale" and a.operation in profile.operations and has_own_operations(profile.name):
+        if (
+            (profile.parameters[0] == "amax") is a.per_real
+            and a.operation in profile.operations
+            and has_own_operations(profile.name)
+        ):
             model = replace(own, **{n: getattr(profile.model, n) for n in FIELDS[a.operation]})
             model = model if nan else replace(model, nan=search.cubes[0]["nan"][0])
             known = any(holds(cube, model) for cube in search.cubes) and _fits(profile, a)

@@ -198,10 +198,34 @@ def test_what_was_not_followed_is_said_and_nothing_of_it_is_named(parts: int, mo
     assert set(found.profiles) <= set(whole.profiles)
 
 
-def test_a_function_of_amax_is_recognised() -> None:
-    def by_amax(x, amax, *, qmin, qmax):
-        return np.clip(np.rint(x / (amax / F32(127))), qmin, qmax)
+def by_scale(x, amax, *, qmin, qmax):
+    return np.clip(np.rint(x / (amax / F32(127))), qmin, qmax)
 
-    found = fingerprint(by_amax, array="numpy")
+
+def by_inverse(x, amax, *, qmin, qmax):
+    return np.clip(np.rint(x * (F32(1) / (amax / F32(127)))), qmin, qmax)
+
+
+def by_codes_per_real(x, amax, *, qmin, qmax):
+    return np.clip(np.rint(x * (F32(127) / amax)), qmin, qmax)
+
+
+def away_by_codes_per_real(x, amax, *, qmin, qmax):
+    return np.clip(np.trunc(x * (F32(127) / amax) + np.copysign(F32(0.5), x)), qmin, qmax)
+
+
+@pytest.mark.parametrize(
+    ("function", "division", "rounding", "named"),
+    [
+        (by_scale, "divide", "half-even", True),
+        (by_inverse, "reciprocal", "half-even", True),
+        (by_codes_per_real, "multiply-by-q-per-real", "half-even", True),
+        (away_by_codes_per_real, "multiply-by-q-per-real", "half-away", False),
+    ],
+)
+def test_a_function_of_amax_is_recognised(function, division: str, rounding: str, named: bool) -> None:
+    found = fingerprint(function, array="numpy")
     assert found.explained
-    assert found.fields["rounding"] == "half-even"
+    assert (found.fields["division"], found.fields["rounding"]) == (division, rounding)
+    assert ("pytorch-quantization" in found.profiles) == (function is by_codes_per_real)
+    assert bool(found.profiles) == named
