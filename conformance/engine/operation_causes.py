@@ -16,7 +16,7 @@ from halfeven.conformance.engine.fitting.factor import factors
 from halfeven.conformance.engine.fitting.fit import Work
 from halfeven.conformance.engine.fitting.where import facts_of
 from halfeven.conformance.engine.kept import Sample, Subject, shared
-from halfeven.conformance.engine.region import Region, of_shapes
+from halfeven.conformance.engine.region import Region, of_shapes, words_of
 from halfeven.conformance.engine.told import Told, choices, fewest, said, unknown
 from halfeven.conformance.report.model import Cause, OutcomeName
 from halfeven.reference import Grid
@@ -97,15 +97,15 @@ class OperationWhy:
         given = [(p if p.model is None else self._whole(p)).given(groups) for p in self.parts]
         if any(_is_factor(p) for p in self.parts):
             return own.given(groups) | self._has_factors(seen)
-        good = np.ones(facts.call.size, bool)
-        rest, either = good.copy(), np.logical_or.reduce([*given, ~good])
+        # Of several regions that hold an element the innermost says what is done there.
+        depth, good = np.full(facts.call.size, -1), own.given(groups)
         for part, gives in zip(self.parts, given, strict=True):
-            if part.where:
-                mask = np.logical_and.reduce([r.mask(facts) for r in part.where])
-                good &= ~mask | gives | (part.model is None)
-                rest &= ~mask
-        everywhere = [gives for part, gives in zip(self.parts, given, strict=True) if not part.where]
-        good &= ~rest | np.logical_or.reduce(everywhere or [own.given(groups)])
+            mask = np.logical_and.reduce([np.ones(facts.call.size, bool), *(r.mask(facts) for r in part.where)])
+            level = len(part.where)
+            told = gives | (part.model is None)
+            good = np.where(mask & (depth < level), told, good | (mask & (depth == level) & told))
+            depth = np.where(mask, np.maximum(depth, level), depth)
+        either = np.logical_or.reduce([*given, np.zeros(facts.call.size, bool)])
         # Of a limit it is known only between which numbers it lies.
         return np.asarray(good | (either & np.logical_or.reduce([r.open(facts) for p in self.parts for r in p.where])))
 
@@ -163,8 +163,11 @@ class OperationWhy:
 
     def _place(self, part: Part) -> str:
         """Where a part holds, in words: that which has no words of its own is what the others leave."""
-        others = [p.place for p in self.parts if p.where]
-        return part.place or (f"outside of {' and of '.join(others)}" if others else "")
+        level = len(part.where)
+        others = [
+            words_of(p.where[level:]) for p in self.parts if len(p.where) > level and p.where[:level] == part.where
+        ]
+        return ": ".join(filter(None, (part.place, f"outside of {' and of '.join(others)}" if others else "")))
 
     def _unknown(self) -> Told:
         words, share = self._nearest()
@@ -209,24 +212,63 @@ def _is_whole(found: Explanation) -> bool:
 
 
 def _by_grid(profile: Profile, answers: Sequence[Observed]) -> Explanation | None:
-    """What gives all answers on each grid: an implementation may know 8 bits alone. None where something is left."""
+    """What gives all answers on each grid: an implementation may know 8 bits alone. None where that is so on none."""
     by: dict[Grid, list[Observed]] = {}
     for a in answers:
         by.setdefault(a.case.configuration.grid, []).append(a)
     if len(by) == 1:
         return None
-    by_model: dict[tuple[Any, ...], tuple[Part, list[Grid]]] = {}
+    known: list[_OnGrids] = []
+    lost: list[Grid] = []
     work = Work()
     for grid, some in by.items():
         found = explain(profile, some, work)
         if found is None or not _is_whole(found):
-            return None
+            lost.append(grid)
+            continue
+        groups = elements_of(profile, some)
         for p in found.parts:
-            by_model.setdefault((p.where if p.words else (), p.model, p.reading), (p, []))[1].append(grid)
-    parts = [
-        replace(p, where=(Region("grids", tuple(grids)), *p.where) if p.words else ()) for p, grids in by_model.values()
-    ]
+            _add(known, _OnGrids(p, [grid], [(groups, p.mask)]))
+    if not known:
+        return None
+    parts = [replace(k.part, where=(Region("grids", tuple(k.grids)), *k.part.where)) for k in known]
+    if lost:
+        parts.append(Part((Region("grids", tuple(lost)),), None, "", {}, "does what no known model does", 0.0))
     return Explanation(tuple(parts), 1.0)
+
+
+@dataclass(eq=False)
+class _OnGrids:
+    """A part, the grids that it is true of, and of each the answers and which of them it gives."""
+
+    part: Part
+    grids: list[Grid]
+    given: list[tuple[Sequence[Elements], Array | None]]
+
+    def gives(self, of: "_OnGrids") -> bool:
+        """Whether the part gives the answers of another one too."""
+        return all(mask is not None and bool(self.part.given(groups)[mask].all()) for groups, mask in of.given)
+
+
+def _add(known: list[_OnGrids], new: _OnGrids) -> None:
+    """Take a part in: into one that is the same on other grids, if one of the two gives the answers of both."""
+    for k in known:
+        alike = (
+            k.part.where == new.part.where
+            and k.part.reading == new.part.reading
+            and bool(k.part.words) == bool(new.part.words)
+        )
+        if alike and (k.part.model == new.part.model or k.gives(new) or new.gives(k)):
+            k.part = k.part if k.gives(new) else new.part
+            k.grids += new.grids
+            k.given += new.given
+            return
+    known.append(new)
+
+
+def _holds(outer: Region, inner: Region) -> bool:
+    """Whether a region is another one, or of some of what that is of."""
+    return outer.kind == inner.kind and {*inner.of} <= {*outer.of}
 
 
 def _is_factor(part: Part) -> bool:

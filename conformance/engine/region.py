@@ -181,7 +181,9 @@ KINDS: Mapping[str, _Kind] = {
         if name != "rank"
     },
     "rank": _calls("rank", _listing("rank {}"), lambda f, *of: f.of_calls([r in of for r in f.ranks])),
-    "granularity": _calls("block", "parameters per {}", lambda f, own: f.of_calls([g == own for g in f.granularities])),
+    "granularity": _calls(
+        "block", _listing("parameters per {}"), lambda f, *of: f.of_calls([g in of for g in f.granularities])
+    ),
     "sizes": _calls("size", _listing("tensors of {} elements"), lambda f, *of: np.isin(f.size, of)),
     "size": _calls("size", _limit("tensors of more than {} elements"), lambda f, least, _: f.size >= least),
     "remainder": _calls("size", "tensors of n elements, n no multiple of {}", lambda f, k: f.size % k != 0),

@@ -22,7 +22,24 @@ from halfeven.reference.profile import Operation
 __all__ = ["fingerprint_of_operation"]
 
 _EXACT = 0.25  # of which every quotient, product and inverse is exact
-_SCALES = (0.1, 1 / 3, 0.0123, 1 / 127, 0.7, 3.0, 1.0000001, 1 / 255, 0.05, 1e-3, 1.9999999, 2.0**-7, 1e-5, 123.456)
+_SHORT = 237 / 2**14  # in 8 bits, and its inverse is rounded down by far in float32 and in float64: ties are lost
+_SCALES = (
+    0.1,
+    1 / 3,
+    _SHORT,
+    0.0123,
+    1 / 127,
+    0.7,
+    3.0,
+    1.0000001,
+    1 / 255,
+    0.05,
+    1e-3,
+    1.9999999,
+    2.0**-7,
+    1e-5,
+    123.456,
+)
 _RARE = (2.0**-126, 2.0**-130, 3e33)  # whose inverse is at the end of what float32 holds, or beyond it
 _QUIET = 4  # pairs of parameters, one after the other, that split nothing
 _LEAST = 6  # pairs that are asked however little remains

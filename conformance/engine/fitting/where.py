@@ -88,7 +88,9 @@ def _calls(facts: Facts, failing: Array) -> Iterator[Region]:
         several = [tuple(some), tuple(dict.fromkeys(level for level in levels if level != getattr(PLAIN, name)))]
         yield from (Region(name, of) for of in [*several, *((level,) for level in some)] if of and None not in of)
     yield from (Region("rank", (rank,)) for rank in dict.fromkeys(facts.ranks) if rank is not None)
-    yield from (Region("granularity", (own,)) for own in dict.fromkeys(facts.granularities))
+    own = dict.fromkeys(facts.granularities)
+    some = tuple(g for g in own if any(facts.granularities[i] == g for i in differing))
+    yield from (Region("granularity", of) for of in [*((g,) for g in own), *([some] if len(some) > 1 else [])])
     sizes = np.unique(facts.size)
     yield from _limits("size", facts.size, failing, sizes[:: max(1, len(sizes) // 16)].tolist())
     yield from (Region("remainder", (k,)) for k in _REMAINDERS)
