@@ -251,3 +251,25 @@ def test_a_tail_is_said_as_that() -> None:
     assert "rounds ties away from zero where the document rounds ties to even" in {
         c.sentence for r in found for c in r.causes
     }
+
+
+def test_on_some_grids_what_is_done_is_said_though_nothing_is_known_of_others() -> None:
+    """On int8 ties of negative x go away from zero, on uint8 all is as documented, on int4 as nothing known."""
+
+    def quantize(x: Any, scale: Any, zero_point: Any, *, qmin: int, qmax: int) -> Any:
+        with np.errstate(all="ignore"):
+            r = np.where((x < 0) & (qmin < 0), half_away(x / scale), np.rint(x / scale))
+            q = np.clip(np.nan_to_num(r) + zero_point, qmin, qmax).astype(np.int64)
+            return np.where(x.view(np.uint32) % 7 == 0, qmin, q) if qmax == 7 else q
+
+    grids = (INT8, Grid(0, 255), Grid(-8, 7))
+    worker = Inside(Backend("mine", "onnx", {"quantize": quantize}, grids=grids, dtypes=("float32",), array="numpy"))
+    found = [answered(i, worker) for i in plan(worker.offer) if i.check in VALUES]
+    results, _ = concluded(
+        [a.result for a in found], [a.sample for a in found if a.sample is not None], {"mine": worker}
+    )
+    said = {(r.id.split("/")[3], c.code, c.where) for r in wrong(results) for c in r.causes}
+    assert said == {
+        ("int8", "HE111", "int8: x is negative"),
+        ("int4", "HE612", "int4"),
+    }

@@ -52,6 +52,18 @@ def test_a_region_holds_its_elements(region: Region, inside: list[int]) -> None:
     assert np.flatnonzero(region.mask(facts())).tolist() == inside
 
 
+def test_what_fails_with_several_granularities_is_one_region() -> None:
+    def of(granularity: str) -> Observed:
+        case = Case(Configuration("quantize", "float32", INT8, X.shape, granularity), X, np.float32(1), np.int32(0))
+        return Observed(case, np.zeros(X.shape))
+
+    answers = [of(g) for g in ("tensor", "channel", "group", "token")]
+    seen = facts_of(elements_of(ONNX, answers), answers)
+    failing = (seen.call == 1) | (seen.call == 3)
+    [region] = [w.region for w in wheres(seen, failing) if np.array_equal(w.mask, failing)]
+    assert region.words == "parameters per channel, token"
+
+
 def test_places_in_rows_and_blocks() -> None:
     rows = facts(np.zeros((2, 8), np.float32), shape=CallShape(block="group 4"))
     held = {kind: np.flatnonzero(Region(kind).mask(rows)).tolist() for kind in ("last row", "last block")}
