@@ -119,6 +119,29 @@ def test_an_adapter_that_gives_the_answer_before_is_broken() -> None:
     assert {c.code for r in found for c in r.causes} == {"HE504"}
 
 
+def test_an_adapter_that_keeps_an_answer_for_a_shape_is_broken() -> None:
+    kept: dict[Any, Any] = {}
+
+    def first(x: Any, scale: Any, zero_point: Any, *, qmin: int, qmax: int) -> Any:
+        return kept.setdefault(x.shape, RIGHT(x, scale, zero_point, qmin=qmin, qmax=qmax))
+
+    found = told(first, "smoke")
+    assert {c.code for r in found for c in r.causes} == {"HE504"}
+
+
+def test_a_kernel_that_gives_one_code_for_two_inputs_is_not_stale() -> None:
+    def magnitudes(x: Any, scale: Any, zero_point: Any, *, qmin: int, qmax: int) -> Any:
+        return RIGHT(np.abs(x), scale, zero_point, qmin=qmin, qmax=qmax)
+
+    def wrong_for_one(x: Any, scale: Any, zero_point: Any, *, qmin: int, qmax: int) -> Any:
+        return RIGHT(np.where(x == -3, x.dtype.type(3), x), scale, zero_point, qmin=qmin, qmax=qmax)
+
+    for kernel_ in (magnitudes, wrong_for_one):
+        found = told(kernel_, "smoke", "boundaries")
+        assert not {c.code for r in found for c in r.causes} & {"HE504", "HE512"}
+        assert list(wrong(found))
+
+
 def test_faults_and_errors_have_codes() -> None:
     def misshapen(x: Any, scale: Any, zero_point: Any, *, qmin: int, qmax: int) -> Any:
         return RECIPROCAL(x, scale, zero_point, qmin=qmin, qmax=qmax)[None]
