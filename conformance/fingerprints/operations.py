@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -65,6 +66,8 @@ def fingerprint_of_operation(
     if subject.asked.grid != subject.handed or subject.handed != (grid or Grid(-128, 127)):
         said = f", with qmin {subject.handed.qmin} and qmax {subject.handed.qmax}" if grid is None else ""
         asking.note(f"its codes are those of {subject.asked.grid}{said}")
+    if subject.beyond:
+        asking.note(f"takes amax for the real of {subject.handed.qmax + subject.beyond}, which is beyond its codes")
     if subject.fixed is not None:
         asking.note(f"takes no zero point, or makes nothing of it: it has {subject.fixed}, and no other was asked")
     ask_elsewhere(subject, search)
@@ -93,10 +96,14 @@ def _tried(
     for handed in [Grid(-128, 127), Grid(0, 255)] if grid is None else [grid]:
         asked = Asked(operation, dtypes[0], handed, dtypes[1])
         subject = Subject(asking, asked, handed, _zeros(handed), given=grid is not None)
-        if subject.takes_amax:  # qmax / amax is rounded once, and then amax / qmax is not its inverse
-            by_codes = replace(subject, asked=replace(asked, per_real=True))
-            yield from _kept_to(by_codes, list(_scout(by_codes)))
-        yield from _kept_to(subject, list(_scout(subject)))
+        for one in _of_amax(subject) if subject.takes_amax else [subject]:
+            yield from _kept_to(one, list(_scout(one)))
+
+
+def _of_amax(subject: Subject) -> Iterator[Subject]:
+    """What an amax may be, the real of qmax or of one code more, and what is made of it: qmax / amax or its inverse."""
+    for beyond, per_real in product((0, 1), (True, False)):
+        yield replace(subject, beyond=beyond, asked=replace(subject.asked, per_real=per_real))
 
 
 def _zeros(grid: Grid) -> list[int]:

@@ -34,6 +34,7 @@ class Subject:
         handed: the grid that it is told; another one where it does not keep to it.
         zeros: the zero points that it is asked with.
         fixed: the zero point that it has, whatever it is told.
+        beyond: codes from the greatest to the one that an amax is taken for, where it is told that.
         given: whether the grid was named, and no other is asked.
         uneven: the calls in which equal inputs have different answers.
         elsewhere: calls in which something is done that no model does that gives the others.
@@ -45,6 +46,7 @@ class Subject:
     handed: Grid
     zeros: list[int]
     fixed: int | None = None
+    beyond: int = 0
     given: bool = False
     uneven: list[Seen] = field(default_factory=list)
     elsewhere: list[Seen] = field(default_factory=list)
@@ -69,8 +71,9 @@ class Subject:
             given = replace(given, zero=self.fixed)
         handed = given.scale
         if self.takes_amax:
-            handed = np.asarray(given.step * grid.qmax, a.scale_dtype)
-            own = grid.qmax / handed if a.per_real else handed / grid.qmax
+            top = grid.qmax + self.beyond
+            handed = np.asarray(given.step * top, a.scale_dtype)
+            own = top / handed if a.per_real else handed / top
             given = replace(given, scale=np.asarray(own, a.scale_dtype))
         x = plain(rows) if shape == PLAIN else laid_out(rows, shape.layout, shape.offset)
         arrays = (x, plain(handed), plain(zero))

@@ -77,6 +77,7 @@ def _everywhere(subject: Subject, search: Search, name: str, about: str) -> Fing
         fields["nan"] = f"gives {_number(odd[0])}"
         asking.note(f"gives {_number(odd[0])} for NaN, as no known behaviour does: NaN is left out of what agrees")
         decided.pop("nan", None)
+    profiles = [] if search.against or subject.beyond else list(_profiles(search, nan=odd is None))
     return Fingerprint(
         name=name,
         about=about,
@@ -84,8 +85,8 @@ def _everywhere(subject: Subject, search: Search, name: str, about: str) -> Fing
         alternatives={n: v for n, v in left.items() if n != "nan" or odd is None},
         witnesses={n: w for n in decided if (w := _witnessed(search, n)) is not None},
         proofs=dict.fromkeys(left, proof.words(a)) if open_ == INDISTINGUISHABLE else {},
-        profiles=() if search.against else tuple(_profiles(search, nan=odd is None)),
-        nearest=_nearest(search, nan=odd is None),
+        profiles=tuple(profiles),
+        nearest=_nearest(search, profiles, nan=odd is None),
         calls=asking.calls,
         refused=(*asking.notes(), *(["proved nothing: " + proof.open] if proof.open and left else [])),
         words={n: words[n][v] for n, v in decided.items()},
@@ -188,14 +189,20 @@ def _textbook(words: str) -> str:
     return words.replace("where the document", "where the textbook") or "the textbook"
 
 
-def _nearest(search: Search, *, nan: bool = True) -> Nearest:
+def _nearest(search: Search, profiles: Sequence[str], *, nan: bool = True) -> Nearest:
     """The model that gives most; where all is given, one that does, by the fewest changes to the textbook."""
     if not search.against:
         model = search.first()
-        return Nearest(_said(model), _share(model, search.seen, nan=nan), next(_profiles(search, nan=nan), ""))
+        return Nearest(_said(model), _share(model, search.seen, nan=nan), next(iter(profiles), ""))
     tried = list(dict.fromkeys([search.first(), *search.drawn(16, 0)]))
     best = max(tried, key=lambda m: _share(m, search.seen[:3]))
-    return Nearest(_said(best), _share(best, search.seen, nan=nan))
+    share = _share(best, search.seen, nan=nan)
+    own = EvaluationModel()
+    for name in own.changes(best):  # those alone without which it gives less
+        fewer = replace(best, **{name: getattr(own, name)})
+        if (of_fewer := _share(fewer, search.seen, nan=nan)) >= share:
+            best, share = fewer, of_fewer
+    return Nearest(_said(best), share)
 
 
 def _share(model: EvaluationModel, seen: Sequence[Seen], *, nan: bool = True) -> float:

@@ -214,6 +214,10 @@ def away_by_codes_per_real(x, amax, *, qmin, qmax):
     return np.clip(np.trunc(x * (F32(127) / amax) + np.copysign(F32(0.5), x)), qmin, qmax)
 
 
+def by_one_code_more(x, amax, *, qmin, qmax):
+    return np.clip(np.rint(x * (F32(128) / amax)), qmin, qmax)
+
+
 @pytest.mark.parametrize(
     ("function", "division", "rounding", "named"),
     [
@@ -221,6 +225,7 @@ def away_by_codes_per_real(x, amax, *, qmin, qmax):
         (by_inverse, "reciprocal", "half-even", True),
         (by_codes_per_real, "multiply-by-q-per-real", "half-even", True),
         (away_by_codes_per_real, "multiply-by-q-per-real", "half-away", False),
+        (by_one_code_more, "multiply-by-q-per-real", "half-even", False),
     ],
 )
 def test_a_function_of_amax_is_recognised(function, division: str, rounding: str, named: bool) -> None:
@@ -229,3 +234,4 @@ def test_a_function_of_amax_is_recognised(function, division: str, rounding: str
     assert (found.fields["division"], found.fields["rounding"]) == (division, rounding)
     assert ("pytorch-quantization" in found.profiles) == (function is by_codes_per_real)
     assert bool(found.profiles) == named
+    assert any("the real of 128" in said for said in found.refused) == (function is by_one_code_more)
