@@ -1,13 +1,14 @@
-"""A page of what the sweeps of a run came to, from what they have written down.
+"""A page of what the sweeps of runs came to, from what they have written down.
 
-``python tools/exhaustive.py OUT PAGE [WORDS]``: OUT is the folder of a run with ``--tier exhaustive``; WORDS say how it
-was run.
+``python tools/exhaustive.py PAGE WORDS OUT [OUT ...]``: each OUT is the folder of a run with ``--tier exhaustive``, and
+WORDS say how they were run.
 """
 
 import json
 import sys
 from collections import defaultdict
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -27,19 +28,20 @@ _HEAD = (
 )
 
 
-def main(out: Path, page: Path, words: str = "") -> int:
-    """Write the page; 1 where the folder has no sweeps."""
-    journals = sorted((out / "exhaustive").glob("*.jsonl"))
-    report = json.loads((out / "report.json").read_text(encoding="utf-8"))
-    rows = [row for path in journals for row in _rows(path)]
+def main(page: Path, words: str, *outs: Path) -> int:
+    """Write the page; 1 where no folder has sweeps."""
+    runs = [_Run.of(out) for out in outs]
+    journals = [path for run in runs for path in run.journals]
+    rows = sorted(row for path in journals for row in _rows(path))
     if not rows:
-        print(f"{out} has no sweeps", file=sys.stderr)
+        print(f"{', '.join(map(str, outs))}: no sweeps", file=sys.stderr)
         return 1
     backends = {(b["backend"], f"{b['library']} {b['version']}") for b in map(_head, journals)}
     lines = [
         "# All inputs of our kernels and of torch",
         "",
-        f"Made by `{report['command'].replace(str(out), 'OUT')}`{f'; {words}' if words else ''}.",
+        *(f"Made by `{run.report['command'].replace(str(run.out), 'OUT')}`.  " for run in runs),
+        f"{words}.",
         "[docs/exhaustive.md](../docs/exhaustive.md) says what each check asks. Seconds are those that passed, the",
         "backend's own among them; *above* is the processor time that all else took, for 2^32 inputs.",
         "NaNs are asked, and judged in `every-nan` alone.",
@@ -50,13 +52,36 @@ def main(out: Path, page: Path, words: str = "") -> int:
         f"|{'---|' * len(_HEAD)}",
         *(f"| {' | '.join(row)} |" for row in rows),
         "",
+        "## By many inputs",
+        "",
+        "What else these runs checked, of which no sweep was kept.",
+        "",
+        "| backend | check | inputs | differ | what was asked |",
+        "|---|---|---|---|---|",
+        *(line for run in runs for line in _sampled(run)),
+        "",
         "## Where they differ",
         "",
-        *_causes(report),
-        *_left(json.loads((out / "planned.json").read_text(encoding="utf-8"))["names"], journals),
+        *(line for run in runs for line in _causes(run.report)),
+        *_left([name for run in runs for name in run.planned], [*journals], runs),
     ]
     page.write_text("\n".join(lines).rstrip() + "\n", encoding="utf-8")
     return 0
+
+
+@dataclass(frozen=True)
+class _Run:
+    """What a run has left in its folder."""
+
+    out: Path
+    report: dict[str, Any]
+    planned: list[str]
+    journals: list[Path]
+
+    @classmethod
+    def of(cls, out: Path) -> "_Run":
+        report, planned = (json.loads((out / f"{name}.json").read_text("utf-8")) for name in ("report", "planned"))
+        return cls(out, report, planned["names"], sorted((out / "exhaustive").glob("*.jsonl")))
 
 
 def _head(path: Path) -> dict[str, Any]:
@@ -84,9 +109,18 @@ def _rows(path: Path) -> Iterator[tuple[str, ...]]:
         yield (f"`{head['backend']}`", f"{operation}, {grid}", check, name or shard, *facts)
 
 
-def _left(planned: list[str], journals: list[Path]) -> Iterator[str]:
-    """What was planned and not begun."""
+def _sampled(run: _Run) -> Iterator[str]:
+    """A row for each result that is not of a sweep."""
+    swept = {(head["backend"], head["item"]) for head in map(_head, run.journals)}
+    for r in run.report["results"]:
+        if (r["backend"], r["id"]) not in swept and r["outcome"] != "not run":
+            yield f"| `{r['backend']}` | {r['id']} | {r['points']:,} | {r['differing']:,} | {r['detail']} |"
+
+
+def _left(planned: list[str], journals: list[Path], runs: list[_Run]) -> Iterator[str]:
+    """What was planned and not begun in any run."""
     begun = {f"{head['backend']}::{head['item']}" for head in map(_head, journals)}
+    begun |= {f"{r['backend']}::{r['id']}" for run in runs for r in run.report["results"] if r["outcome"] != "not run"}
     if left := [name for name in planned if name not in begun]:
         yield from ("", "## Planned, and not run", "")
         yield from (f"- `{backend}`, {item}" for backend, _, item in (name.partition("::") for name in left))
@@ -104,4 +138,4 @@ def _causes(report: dict[str, Any]) -> Iterator[str]:
 
 
 if __name__ == "__main__":
-    sys.exit(main(Path(sys.argv[1]), Path(sys.argv[2]), *sys.argv[3:]))
+    sys.exit(main(Path(sys.argv[1]), sys.argv[2], *map(Path, sys.argv[3:])))
