@@ -13,13 +13,12 @@ from halfeven.conformance.engine.evidence import Judged
 from halfeven.conformance.engine.explain import Explanation, Part, explain
 from halfeven.conformance.engine.fitting.elements import Elements, Observed, elements_of
 from halfeven.conformance.engine.fitting.factor import factors
-from halfeven.conformance.engine.fitting.fit import Work
 from halfeven.conformance.engine.fitting.where import facts_of
 from halfeven.conformance.engine.kept import Sample, Subject, shared
+from halfeven.conformance.engine.piecewise import is_whole, piecewise
 from halfeven.conformance.engine.region import Region, of_shapes, words_of
 from halfeven.conformance.engine.told import Told, choices, fewest, said, unknown
 from halfeven.conformance.report.model import Cause, OutcomeName
-from halfeven.reference import Grid
 from halfeven.reference.model import EvaluationModel
 from halfeven.reference.profile import Profile
 from halfeven.reference.systems import PROFILES
@@ -47,10 +46,10 @@ class OperationWhy:
 
     @cached_property
     def explanation(self) -> Explanation | None:
-        """The search, once; where nothing gives all answers, on each grid by itself."""
+        """The search, once; where nothing gives all answers, piece by piece."""
         answers = [a for s in self.samples for a in s.observed(self.subject)]
         whole = explain(self.profile, answers)
-        return whole if whole is None or _is_whole(whole) else _by_grid(self.profile, answers) or whole
+        return whole if whole is None or is_whole(whole) else piecewise(self.profile, answers, whole) or whole
 
     @property
     def parts(self) -> tuple[Part, ...]:
@@ -137,7 +136,7 @@ class OperationWhy:
             if covered:
                 needed.append(self.parts[best])
                 left -= covered
-        lost = [p for p in self.parts if p.model is None]
+        lost = [p for p in self.parts if p.model is None and p.words]
         return None if left and not lost else [*needed, *(lost if left else [])]
 
     def _causes(self, part: Part, answers: Sequence[Observed]) -> tuple[Cause, ...]:
@@ -205,65 +204,6 @@ def _seen(asked: Judged) -> Observed:
     said: Any = shared(asked.case, asked.shape)
     configuration = replace(asked.case.configuration, granularity=said)
     return Observed(replace(asked.case, configuration=configuration), asked.actual.value, shape=asked.shape)
-
-
-def _is_whole(found: Explanation) -> bool:
-    return bool(found.parts) and all(p.model is not None for p in found.parts)
-
-
-def _by_grid(profile: Profile, answers: Sequence[Observed]) -> Explanation | None:
-    """What gives all answers on each grid: an implementation may know 8 bits alone. None where that is so on none."""
-    by: dict[Grid, list[Observed]] = {}
-    for a in answers:
-        by.setdefault(a.case.configuration.grid, []).append(a)
-    if len(by) == 1:
-        return None
-    known: list[_OnGrids] = []
-    lost: list[Grid] = []
-    work = Work()
-    for grid, some in by.items():
-        found = explain(profile, some, work)
-        if found is None or not _is_whole(found):
-            lost.append(grid)
-            continue
-        groups = elements_of(profile, some)
-        for p in found.parts:
-            _add(known, _OnGrids(p, [grid], [(groups, p.mask)]))
-    if not known:
-        return None
-    parts = [replace(k.part, where=(Region("grids", tuple(k.grids)), *k.part.where)) for k in known]
-    if lost:
-        parts.append(Part((Region("grids", tuple(lost)),), None, "", {}, "does what no known model does", 0.0))
-    return Explanation(tuple(parts), 1.0)
-
-
-@dataclass(eq=False)
-class _OnGrids:
-    """A part, the grids that it is true of, and of each the answers and which of them it gives."""
-
-    part: Part
-    grids: list[Grid]
-    given: list[tuple[Sequence[Elements], Array | None]]
-
-    def gives(self, of: "_OnGrids") -> bool:
-        """Whether the part gives the answers of another one too."""
-        return all(mask is not None and bool(self.part.given(groups)[mask].all()) for groups, mask in of.given)
-
-
-def _add(known: list[_OnGrids], new: _OnGrids) -> None:
-    """Take a part in: into one that is the same on other grids, if one of the two gives the answers of both."""
-    for k in known:
-        alike = (
-            k.part.where == new.part.where
-            and k.part.reading == new.part.reading
-            and bool(k.part.words) == bool(new.part.words)
-        )
-        if alike and (k.part.model == new.part.model or k.gives(new) or new.gives(k)):
-            k.part = k.part if k.gives(new) else new.part
-            k.grids += new.grids
-            k.given += new.given
-            return
-    known.append(new)
 
 
 def _holds(outer: Region, inner: Region) -> bool:

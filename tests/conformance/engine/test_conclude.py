@@ -294,5 +294,24 @@ def test_on_some_grids_what_is_done_is_said_though_nothing_is_known_of_others() 
     said = {(r.id.split("/")[3], c.code, c.where) for r in wrong(results) for c in r.causes}
     assert said == {
         ("int8", "HE111", "int8: x is negative"),
-        ("int4", "HE612", "int4"),
+        ("int4", "HE998", ""),
     }
+
+
+def test_what_is_done_with_one_granularity_is_said_though_nothing_is_known_of_another() -> None:
+    def quantize(x: Any, scale: Any, zero_point: Any, *, qmin: int, qmax: int, block_size: Any = None) -> Any:
+        away = block_size is None  # a channel's parameters broadcast
+        with np.errstate(all="ignore"):
+            r = half_away(x / scale) if away else np.rint(x / scale)
+            q = np.clip(np.nan_to_num(r) + zero_point, qmin, qmax).astype(np.int8)
+            return q if away else np.where(x.view(np.uint32) % 7 == 0, q - (q > qmin), q)
+
+    offered = backend(quantize)
+    worker = Inside(replace(offered, granularities=("tensor", "channel")))
+    found = [answered(i, worker) for i in plan(worker.offer) if i.check in VALUES]
+    results, _ = concluded(
+        [a.result for a in found], [a.sample for a in found if a.sample is not None], {"mine": worker}
+    )
+    said = {(r.id.split("/")[-1], c.code, c.where) for r in wrong(results) for c in r.causes}
+    assert ("per-tensor", "HE111", "parameters per tensor") in said
+    assert {code for of, code, _ in said if of == "per-channel"} <= {"HE998", "HE999"}
