@@ -16,7 +16,7 @@ __all__ = ["main"]
 
 _HEAD = (
     "backend",
-    "operation, grid",
+    "operation, grid, dtype",
     "check",
     "parameters",
     "inputs",
@@ -97,7 +97,7 @@ def _rows(path: Path) -> Iterator[tuple[str, ...]]:
         done = json.loads(line)
         name = done["chunk"].partition(", from ")[0].partition("scales from ")[0].rstrip(", ")
         sets[name][done["chunk"]] = done
-    _, operation, _, grid, *_, check = head["item"].split("/")
+    _, operation, _, grid, dtype, *_, check = head["item"].split("/")
     done = sum(c["count"] for chunks in sets.values() for c in chunks.values())
     check = f"`{check}`" + ("" if done == head["inputs"] else f", interrupted after {done / head['inputs']:.0%}")
     for name, chunks in sets.items():
@@ -106,7 +106,7 @@ def _rows(path: Path) -> Iterator[tuple[str, ...]]:
         shard = f"significands, shard {head['shard'] or '1/16'}, zero point 0" if "every-scale" in check else ""
         rate = f"{above / count * 2**32:.2f}" if count else ""
         facts = f"{count:,}", f"{points:,}", f"{differing:,}", f"{wall:.1f}", f"{own:.1f}", rate
-        yield (f"`{head['backend']}`", f"{operation}, {grid}", check, name or shard, *facts)
+        yield (f"`{head['backend']}`", f"{operation}, {grid}, {dtype}", check, name or shard, *facts)
 
 
 def _sampled(run: _Run) -> Iterator[str]:
