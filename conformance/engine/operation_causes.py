@@ -163,9 +163,8 @@ class OperationWhy:
     def _place(self, part: Part) -> str:
         """Where a part holds, in words: that which has no words of its own is what the others leave."""
         level = len(part.where)
-        others = [
-            words_of(p.where[level:]) for p in self.parts if len(p.where) > level and p.where[:level] == part.where
-        ]
+        inner = [p for p in self.parts if len(p.where) > level and all(map(_holds, part.where, p.where))]
+        others = list(dict.fromkeys(words_of(p.where[level:]) for p in inner))
         return ": ".join(filter(None, (part.place, f"outside of {' and of '.join(others)}" if others else "")))
 
     def _unknown(self) -> Told:

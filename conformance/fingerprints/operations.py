@@ -148,6 +148,8 @@ def _ask_on(subject: Subject, search: Search) -> None:
         if search.late or subject.asking.spent or quiet >= _QUIET or (not search.seen and turn > 1):
             break
         scale, zero = _pair(turn, subject.zeros)
+        if subject.takes_amax and scale in _RARE:  # documents have least amounts of their own
+            continue
         models = search.drawn(_MODELS, turn)
         given = splitting(models, subject.asked, scale, zero)
         if asked >= _LEAST and not subject.uneven and not _splits(search, models[0], given):
