@@ -88,9 +88,10 @@ def _calls(facts: Facts, failing: Array) -> Iterator[Region]:
         several = [tuple(some), tuple(dict.fromkeys(level for level in levels if level != getattr(PLAIN, name)))]
         yield from (Region(name, of) for of in [*several, *((level,) for level in some)] if of and None not in of)
     yield from (Region("rank", (rank,)) for rank in dict.fromkeys(facts.ranks) if rank is not None)
-    own = dict.fromkeys(facts.granularities)
-    some = tuple(g for g in own if any(facts.granularities[i] == g for i in differing))
-    yield from (Region("granularity", of) for of in [*((g,) for g in own), *([some] if len(some) > 1 else [])])
+    own = tuple(dict.fromkeys(facts.granularities))
+    failed = tuple(g for g in own if any(facts.granularities[i] == g for i in differing))
+    yield from (Region("granularity", (g,)) for g in own)
+    yield from (Region("granularity", of) for of in [failed] if len(of) > 1)
     sizes = np.unique(facts.size)
     yield from _limits("size", facts.size, failing, sizes[:: max(1, len(sizes) // 16)].tolist())
     yield from (Region("remainder", (k,)) for k in _REMAINDERS)

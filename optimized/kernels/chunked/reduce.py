@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 from halfeven.optimized import arguments
-from halfeven.optimized.kernels.chunked.arguments import Blocks
+from halfeven.optimized.arguments import Blocks
 from halfeven.optimized.kernels.chunked.parts import reduce
 
 __all__ = ["REDUCE"]
