@@ -27,11 +27,11 @@ _SHORT = 237 / 2**14  # in 8 bits, and its inverse is rounded down by far in flo
 _SCALES = (
     0.1,
     1 / 3,
-    _SHORT,
     0.0123,
     1 / 127,
     0.7,
     3.0,
+    _SHORT,
     1.0000001,
     1 / 255,
     0.05,
