@@ -23,7 +23,7 @@ LAYERS = {
         ("bits", "configuration", "nearest", "output", "quote", "requirement", "documents", "environment", "engine"),
         ("arrays", "codes", "inputs", "engine.compare", "engine.expression", "engine.memory", "engine.tier"),
         ("engine.exhaustive.patterns",),
-        ("engine.call", "engine.region", "engine.fitting", "engine.explain"),
+        ("engine.call", "engine.region", "engine.fitting", "engine.explain", "engine.piecewise"),
         ("engine.sound", "backends.protocol"),
         ("engine.batch", "engine.literal", "view", "backends"),
         ("systems", "properties"),

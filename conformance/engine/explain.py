@@ -276,6 +276,8 @@ def _by_region(search: _Search) -> Explanation | None:
         told = one & ~other_ & place.mask
         if told.sum() * np.log2(search.size / place.mask.sum()) >= _BITS:
             region = place.region.within(search.facts, told, other_ & ~one & ~place.mask)
+            if not inside.words and (others := place.region.others(search.facts)) is not None:
+                inside, outside, region = outside, inside, others  # what is said is where it differs
             return Explanation((outside, replace(inside, where=(region,))), 1.0)
     return _without_model(search, every, best, failing)
 

@@ -296,13 +296,13 @@ worker = Inside(Backend("b", "onnx", {"quantize": empty}, array=array))
 call = Call("onnx:quantize", (sent(np.ones(size, np.float32)),))
 for answer in worker.answers([call] * 20):
     counts = np.bincount(answer.value.view(np.uint8), minlength=256)
-    print(counts.argmax() if counts.max() > 0.9 * counts.sum() else -1)
+    print(counts.argmax() if counts[[0xA5, 0x5A]].sum() > 0.9 * counts.sum() else -1)
 """
 
 
 @pytest.mark.parametrize(("array", "size"), [("torch", 8_000), ("torch", 100_003), ("numpy", 64), ("numpy", 100_003)])
 def test_memory_of_the_result_s_size_is_poisoned_and_another_way_the_next_time(array: str, size: int) -> None:
-    # In a process of its own, where it is 14 to 18: which memory comes back is the allocator's choice.
+    # In a process of its own, where it is 14 to 20: which memory comes back is the allocator's choice.
     asked = subprocess.run(
         [sys.executable, "-c", POISONED, array, str(size)], capture_output=True, text=True, check=True
     )
