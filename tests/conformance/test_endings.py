@@ -210,7 +210,7 @@ def test_a_run_that_is_told_to_stop_leaves_a_report(folder: Path, how: signal.Si
         stdout=subprocess.PIPE,
         env=os.environ | {"BROKEN": "1"},
     ) as process:
-        while not (journal.exists() and journal.read_bytes().count(b"\n") >= 2):
+        while not (journal.exists() and journal.read_bytes().count(b'\n{"id"') == 2):  # results
             assert time.monotonic() < deadline
             time.sleep(0.05)
         process.send_signal(how)
