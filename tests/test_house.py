@@ -50,12 +50,13 @@ BARRED = {
 # What the files of each folder of kernels include, besides the standard library.
 KERNELS = ROOT / "optimized/kernels"
 CPP = [p for p in KERNELS.rglob("*") if p.suffix in {".h", ".cpp", ".cu"}]
-_ROOM = ("torch/", "core/", "cpu/isa.h", "cpu/memory/")
+_ROOM = ("torch/", "core/", "cpu/isa.h", "cpu/memory/", "cpu/vector/")
 INCLUDES = {
     "core": ("core/",),
     "cuda": ("core/", "cuda/"),
     "cpu": ("cpu/isa.h",),
     "cpu/memory": ("torch/", "core/", "cpu/memory/"),
+    "cpu/vector": (),
     **{room: (*_ROOM, f"{room}/") for room in ("cpu/forward", "cpu/backward", "cpu/reduce")},
 }
 

@@ -3,9 +3,9 @@
 ``_cpu.so`` stands next to this file where there was a compiler. It depends on no version of Python, and on
 torch's stable interface only. Without it ``chunked`` gives the same bits in torch operations.
 
-The environment variable HALFEVEN_KERNELS forces a path: ``avx2``, ``baseline`` (what every processor of the kind has)
-or ``torch``. By default the best there is runs. On CUDA torch operations run, unless it is ``cuda``: then kernels
-that no GPU has run yet.
+The environment variable HALFEVEN_KERNELS forces a path: ``avx2``, ``avx512``, ``neon``, ``baseline`` (what every
+processor of the kind has) or ``torch``. By default the best there is runs. On CUDA torch operations run, unless it is
+``cuda``: then kernels that no GPU has run yet.
 """
 
 import ctypes
@@ -23,7 +23,7 @@ __all__ = ["available", "choose", "load", "path"]
 
 _LIBRARY = Path(__file__).with_name("_cpu.so")
 _VARIABLE = "HALFEVEN_KERNELS"
-_ISAS = ("baseline", "avx2")  # by the number that the library knows them by
+_ISAS = ("baseline", "avx2", "avx512", "neon")  # by the number that the library knows them by
 _TORCH, _CUDA = "torch", "cuda"
 
 
@@ -51,7 +51,7 @@ def load() -> None:
 def path(device: str = "cpu") -> str:
     """Which implementation runs on a kind of device.
 
-    On the CPU "C++ avx2", "C++ baseline", or "torch, chunked: " and why; on CUDA "CUDA C++", or "torch: " and why.
+    On the CPU "C++ " and the instruction set, or "torch, chunked: " and why; on CUDA "CUDA C++", or "torch: " and why.
     """
     if device == "cuda":
         why = launcher.why_not()

@@ -1,4 +1,4 @@
-"""The shortcuts of the AVX2 kernels, where they could part from the division: see reals_avx2.h and codes_avx2.h."""
+"""The shortcuts of the vector kernels, where they could differ from the division: see reals.h and codes.h."""
 
 import math
 from collections.abc import Iterator
@@ -11,7 +11,9 @@ from halfeven.optimized import kernels
 from halfeven.optimized.kernels import chunked
 from halfeven.optimized.operators.schemas import OPS
 
-pytestmark = pytest.mark.skipif("avx2" not in kernels.path(), reason="the AVX2 kernels are not those that run")
+pytestmark = pytest.mark.skipif(
+    kernels.path() not in ("C++ avx2", "C++ avx512", "C++ neon"), reason="no vector kernels are those that run"
+)
 
 
 @pytest.fixture(autouse=True)

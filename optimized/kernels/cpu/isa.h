@@ -1,14 +1,27 @@
-// Which instruction set the kernels use.
+// Which instruction set the kernels use, and how large the caches are.
 #pragma once
+
+#include <cstdint>
 
 namespace halfeven {
 
-enum class Isa : int { Baseline = 0, Avx2 = 1 };
+// The one that every processor of the kind has; AVX2 with FMA and F16C; AVX-512 with F, BW, DQ and VL; NEON.
+enum class Isa : int { Baseline = 0, Avx2 = 1, Avx512 = 2, Neon = 3 };
 
 Isa isa();
 
+// What a kernel of one instruction set is called by, in the order of Isa.
+template <class F>
+struct ByIsa {
+  F each[4];
+  F here() const { return each[static_cast<int>(isa())]; }
+};
+
+// The bytes of the largest cache, as the system tells them; above this, operands and result do not stay in caches.
+int64_t cache_bytes();
+
 }  // namespace halfeven
 
-// Sets the instruction set where 0 <= wanted and the processor has it, and returns the one in use: 0 for the one that
-// every processor of this kind has, 1 for AVX2 with FMA and F16C. For the loader and tests.
+// Sets the instruction set where 0 <= wanted and the processor has it, and returns the one in use, by its number in
+// Isa. For the loader and tests.
 extern "C" __attribute__((visibility("default"))) int halfeven_isa(int wanted);

@@ -57,5 +57,11 @@ BackwardKernels backward_kernels();
 namespace avx2 {
 BackwardKernels backward_kernels();
 }
+namespace avx512 {
+BackwardKernels backward_kernels();
+}
+namespace neon {
+BackwardKernels backward_kernels();
+}
 
 }  // namespace halfeven

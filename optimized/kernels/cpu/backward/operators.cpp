@@ -85,7 +85,9 @@ Gradients gradients(const Settings& settings, const Argument& grad, const Argume
   check_need(need_x, x);
   check_need(need_zero_point, zero_point);
 
-  const BackwardKernels kernels = isa() == Isa::Avx2 ? avx2::backward_kernels() : baseline::backward_kernels();
+  constexpr ByIsa<decltype(&baseline::backward_kernels)> kKernels = {
+      {baseline::backward_kernels, avx2::backward_kernels, avx512::backward_kernels, neon::backward_kernels}};
+  const BackwardKernels kernels = kKernels.here()();
   const Dtype compute = settings.compute;
   const Tensor dx = need_x ? empty_like(x_tensor, x.dtype) : nothing(x.dtype);
   Sums scale_sums(scale, need_scale), zero_point_sums(zero_point, need_zero_point);

@@ -41,6 +41,12 @@ ForwardKernels forward_kernels(Operation op, Dtype in, Dtype compute, Dtype out)
 namespace avx2 {
 ForwardKernels forward_kernels(Operation op, Dtype in, Dtype compute, Dtype out);
 }
+namespace avx512 {
+ForwardKernels forward_kernels(Operation op, Dtype in, Dtype compute, Dtype out);
+}
+namespace neon {
+ForwardKernels forward_kernels(Operation op, Dtype in, Dtype compute, Dtype out);
+}
 
 // Rows whose parameters a per_row job has at most, and columns whose parameters a per_column job has. Rows are long so
 // that they are read one after the other.

@@ -13,23 +13,18 @@ namespace {
 
 using namespace forward;
 
-// Above this, operand and result do not stay in the caches of usual processors.
-constexpr int64_t kFarBytes = int64_t{32} << 20;
-
-ForwardKernels kernels_of(Operation op, Dtype in, Dtype compute, Dtype out) {
-  return isa() == Isa::Avx2 ? avx2::forward_kernels(op, in, compute, out)
-                            : baseline::forward_kernels(op, in, compute, out);
-}
+constexpr ByIsa<decltype(&baseline::forward_kernels)> kKernels = {
+    {baseline::forward_kernels, avx2::forward_kernels, avx512::forward_kernels, neon::forward_kernels}};
 
 void compute_all(Call& call, const int64_t* block) {
   if (call.x.numel == 0) return;
   const bool direct = call.op != Operation::Dequantize || call.compute == call.out.dtype;
   const Dtype written = direct ? call.out.dtype : call.compute;
-  const ForwardKernels kernels = kernels_of(call.op, call.x.dtype, call.compute, written);
+  const ForwardKernels kernels = kKernels.here()(call.op, call.x.dtype, call.compute, written);
   if (!kernels.per_row)
     fail(std::string(call.x.name) + " of dtype " + name_of(call.x.dtype) + " is not accepted for a result of dtype " +
          name_of(call.out.dtype) + ": no kernel computes it in " + name_of(call.compute));
-  call.settings.far = call.x.numel >= kFarBytes / (call.x.item + call.out.item);
+  call.settings.far = call.x.numel >= cache_bytes() / (call.x.item + call.out.item);
   // Into x itself: its lines are in the caches by then.
   call.settings.stream = call.settings.far && call.x.data != call.out.data;
   const Place elements[kElements] = {call.out, call.x};

@@ -34,5 +34,8 @@ ReduceKernels reduce_kernels();
 namespace avx2 {
 ReduceKernels reduce_kernels();
 }
+namespace avx512 {
+ReduceKernels reduce_kernels();
+}
 
 }  // namespace halfeven

@@ -1,4 +1,4 @@
-// AVX2: rows and columns of a job, several places at a time.
+// Rows and columns of a job, several places at a time.
 //
 // Memory answers several streams of loads sooner than one: what is larger than the caches is read at kPlaces places
 // in turns, a piece at each. Columns take as many rows at once in any case, so that their constants are loaded once for

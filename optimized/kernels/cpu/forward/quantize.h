@@ -1,5 +1,5 @@
-// AVX2 kernels of quantize and quantize_dequantize for float32 and bfloat16, computed in float32, on grids of up to
-// about 10 bits: the steps Codes, Reals and Single, applied to the rows or columns of a job.
+// Kernels of quantize and quantize_dequantize for float32 and bfloat16, computed in float32, on grids of up to about 10
+// bits: the steps Codes, Reals and Single, applied to the rows or columns of a job.
 
 namespace halfeven::HALFEVEN_ISA {
 
@@ -9,14 +9,14 @@ inline constexpr int64_t kLeastForSingle = 1024;
 // n elements with the constants c; divide(x, out, n) computes those for which a step returns false.
 template <bool kStream, class S, class C, class F>
 [[gnu::always_inline]] inline void run_row(const S& step, const C& c, const char* x, char* out, int64_t n, F&& divide) {
-  for (; n >= 32; x += 32 * S::kIn, out += 32 * S::kOut, n -= 32)
-    if (!step.template whole<kStream>(x, out, c)) [[unlikely]] divide(x, out, 32);
-  if (n >= 16) {
-    if (!step.half(x, out, c)) [[unlikely]] divide(x, out, 16);
-    x += 16 * S::kIn, out += 16 * S::kOut, n -= 16;
+  for (; n >= kWhole; x += kWhole * S::kIn, out += kWhole * S::kOut, n -= kWhole)
+    if (!step.template whole<kStream>(x, out, c)) [[unlikely]] divide(x, out, kWhole);
+  if (n >= kPair) {
+    if (!step.half(x, out, c)) [[unlikely]] divide(x, out, kPair);
+    x += kPair * S::kIn, out += kPair * S::kOut, n -= kPair;
   }
   if (n) {
-    alignas(32) char from[16 * S::kIn] = {}, to[16 * S::kOut];
+    alignas(64) char from[kPair * S::kIn] = {}, to[kPair * S::kOut];
     __builtin_memcpy(from, x, n * S::kIn);
     if (!step.half(from, to, c)) [[unlikely]] return divide(x, out, n);
     __builtin_memcpy(out, to, n * S::kOut);
@@ -70,8 +70,7 @@ void by_length(const ForwardSettings& settings, const ForwardJob& job, const Con
 // address is like that of such a store, but for a multiple of 4096, waits until memory has it.
 template <int64_t kOut>
 void stream_out(const char* from, char* out, int64_t n) {
-  for (int64_t b = 0; b < n * kOut; b += 32)
-    put<true>(out + b, _mm256_load_si256(reinterpret_cast<const __m256i*>(from + b)));
+  for (int64_t b = 0; b < n * kOut; b += kVector) put_or_stream<true>(out + b, at<Bytes>(from + b));
 }
 
 // The last rows may be fewer than kPlaces: then the last one is computed several times.
@@ -91,24 +90,24 @@ void columns(const ForwardSettings& settings, const ForwardJob& job, const Const
   };
   const int64_t whole = job.len / S::kWidth * S::kWidth;
   for (int64_t r = 0; r < job.rows; r += kPlaces) {
-    Starts at;
+    Starts starts;
     for (int k = 0; k < kPlaces; ++k) {
       const int64_t row = std::min(r + k, job.rows - 1);
-      at.x[k] = job.x + row * job.x_row;
-      at.out[k] = job.out + row * job.out_row;
+      starts.x[k] = job.x + row * job.x_row;
+      starts.out[k] = job.out + row * job.out_row;
     }
     if constexpr (kStream) {
       alignas(64) char pieces[kPlaces][kPiece * S::kOut];
       for (int64_t from = 0; from < whole; from += kPiece) {
         const int64_t n = std::min(kPiece, whole - from);
         Starts here;
-        for (int k = 0; k < kPlaces; ++k) here.x[k] = at.x[k] + from * S::kIn, here.out[k] = pieces[k];
+        for (int k = 0; k < kPlaces; ++k) here.x[k] = starts.x[k] + from * S::kIn, here.out[k] = pieces[k];
         for (int64_t i = 0; i < n; i += S::kWidth) step.columns(here, i, constants, from + i);
-        for (int k = 0; k < kPlaces; ++k) stream_out<S::kOut>(pieces[k], at.out[k] + from * S::kOut, n);
+        for (int k = 0; k < kPlaces; ++k) stream_out<S::kOut>(pieces[k], starts.out[k] + from * S::kOut, n);
       }
     } else {
       for (int64_t i = 0; i < whole; i += S::kWidth)
-        if (!step.columns(at, i, constants, i)) [[unlikely]]
+        if (!step.columns(starts, i, constants, i)) [[unlikely]]
           divide(r, std::min<int64_t>(kPlaces, job.rows - r), i, S::kWidth);
     }
   }
@@ -116,7 +115,7 @@ void columns(const ForwardSettings& settings, const ForwardJob& job, const Const
 }
 
 template <Operation op, Dtype In, Dtype Out, class S, bool kColumns>
-[[gnu::noinline]] void part(const ForwardSettings& settings, const ForwardJob& job, bool stream) {
+[[gnu::noinline]] void part(const ForwardSettings& settings, const ForwardJob& job, bool past) {
   const float* s = static_cast<const float*>(job.s);
   const float* o = static_cast<const float*>(job.o);
   if constexpr (!kColumns) {
@@ -124,25 +123,25 @@ template <Operation op, Dtype In, Dtype Out, class S, bool kColumns>
     if (!constants.prepare(settings, s, o, job.rows, S::kSlack))
       return generic<op, In, Dtype::F32, Out, false>(settings, job);
     if constexpr (S::kStreams)
-      if (stream) {
+      if (past) {
         by_length<op, In, Out, S, true>(settings, job, constants);
-        return _mm_sfence();
+        return fence();
       }
     by_length<op, In, Out, S, false>(settings, job, constants);
   } else {
     // The constants cost divisions themselves, which few rows do not pay for.
     if (job.rows < kPlaces) return generic<op, In, Dtype::F32, Out, true>(settings, job);
     Constants<kWide> constants;
-    alignas(32) float ordered[2][kWide];
+    alignas(64) float ordered[2][kWide];
     order_as_elements<In>(s, job.len, ordered[0]);
     order_as_elements<In>(o, job.len, ordered[1]);
-    if (!constants.prepare(settings, ordered[0], ordered[1], (job.len + 15) / 16 * 16, S::kSlack))
+    if (!constants.prepare(settings, ordered[0], ordered[1], (job.len + kPair - 1) / kPair * kPair, S::kSlack))
       return generic<op, In, Dtype::F32, Out, true>(settings, job);
     constants.pack_offsets(job.len);
     if constexpr (S::kStreams)
-      if (stream) {
+      if (past) {
         columns<op, In, Out, S, true>(settings, job, constants);
-        return _mm_sfence();
+        return fence();
       }
     columns<op, In, Out, S, false>(settings, job, constants);
   }
@@ -153,12 +152,18 @@ template <Operation op, Dtype In, Dtype Out, class S, bool kColumns>
 template <Operation op, Dtype In, Dtype Out, bool kColumns>
 void fast(const ForwardSettings& settings, const ForwardJob& job) {
   using S = std::conditional_t<is_float(Out), Reals<In, op == Operation::Quantize>, Codes<In, Out>>;
+#ifdef HALFEVEN_NARROWER
+  if (job.len < (kColumns ? S::kWidth : kPair)) {
+    const ForwardKernels narrower = HALFEVEN_NARROWER::forward_kernels(op, In, Dtype::F32, Out);
+    return (kColumns ? narrower.per_column : narrower.per_row)(settings, job);
+  }
+#endif
   constexpr int64_t kLine = 64;
   const int64_t beside = -reinterpret_cast<uintptr_t>(job.out) % kLine / S::kOut;
-  const bool stream = S::kStreams && settings.stream && (job.rows == 1 || job.out_row % kLine == 0) &&
-                      (!beside || job.len > 16 * kLine);
+  const bool past = S::kStreams && settings.stream && (job.rows == 1 || job.out_row % kLine == 0) &&
+                    (!beside || job.len > 16 * kLine);
   ForwardJob rest = job;
-  if (stream && beside) {
+  if (past && beside) {
     ForwardJob first = job;
     first.len = beside;
     part<op, In, Out, S, kColumns>(settings, first, false);
@@ -168,7 +173,7 @@ void fast(const ForwardSettings& settings, const ForwardJob& job) {
       rest.o = static_cast<const float*>(job.o) + beside;
     }
   }
-  part<op, In, Out, S, kColumns>(settings, rest, stream);
+  part<op, In, Out, S, kColumns>(settings, rest, past);
 }
 
 template <Operation op, Dtype In, Dtype Out>

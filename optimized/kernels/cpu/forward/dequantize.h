@@ -1,4 +1,4 @@
-// AVX2 kernels for dequantize: 8-bit codes to float32, bfloat16 and float16, computed in the dtype of the result.
+// Kernels for dequantize: 8-bit codes to float32, bfloat16 and float16, computed in the dtype of the result.
 //
 // In 16 bits, q + o needs no rounding where o is an integer and the sum is one that the dtype holds: then the product
 // is rounded once. Other offsets go to the generic kernel.
@@ -16,45 +16,39 @@ inline bool sums_are_exact(float o) {
   return kLow + o >= -kExact<T> && kHigh + o <= kExact<T> && half_even(o) == o;
 }
 
-template <Dtype In>
-[[gnu::always_inline]] inline __m256 codes_at(const char* p) {
-  const __m128i bytes = _mm_loadl_epi64(reinterpret_cast<const __m128i*>(p));
-  return _mm256_cvtepi32_ps(In == Dtype::I8 ? _mm256_cvtepi8_epi32(bytes) : _mm256_cvtepu8_epi32(bytes));
-}
-
-// 16 products in the dtype of the result. NaN in bfloat16 has zeros below, as in round_to_bf16.
+// A pair of vectors of products in the dtype of the result. NaN in bfloat16 has zeros below, as in round_to_bf16.
 template <Dtype In, Dtype T, bool kStream>
-[[gnu::always_inline]] inline void scaled(const char* q, char* out, __m256 s0, __m256 s1, __m256 o0, __m256 o1) {
-  const __m256 a = _mm256_mul_ps(_mm256_add_ps(codes_at<In>(q), o0), s0);
-  const __m256 b = _mm256_mul_ps(_mm256_add_ps(codes_at<In>(q + 8), o1), s1);
+[[gnu::always_inline]] inline void scaled(const char* q, char* out, Floats s0, Floats s1, Floats o0, Floats o1) {
+  constexpr bool kSigned = In == Dtype::I8;
+  const Floats a = (widened<kSigned>(q) + o0) * s0, b = (widened<kSigned>(q + kN) + o1) * s1;
   if constexpr (T == Dtype::F32) {
-    put<kStream>(out, _mm256_castps_si256(a));
-    put<kStream>(out + 32, _mm256_castps_si256(b));
+    put_or_stream<kStream>(out, a);
+    put_or_stream<kStream>(out + kVector, b);
   } else if constexpr (T == Dtype::BF16) {
-    const __m256i first = _mm256_srli_epi32(round_to_bf16(a), 16), second = _mm256_srli_epi32(round_to_bf16(b), 16);
-    put<kStream>(out, _mm256_permute4x64_epi64(_mm256_packus_epi32(first, second), 0xd8));
+    put_or_stream<kStream>(out, packed_in_order(pack(round_to_bf16(a) >> 16, round_to_bf16(b) >> 16)));
   } else {
-    put<kStream>(out, _mm256_set_m128i(_mm256_cvtps_ph(b, _MM_FROUND_TO_NEAREST_INT),
-                                       _mm256_cvtps_ph(a, _MM_FROUND_TO_NEAREST_INT)));
+    put_or_stream<kStream>(out, to_float16(a, b));
   }
 }
 
 template <Dtype In, Dtype T, bool kStream>
 void scaled_row(const char* q, char* out, int64_t n, float s, float o) {
   constexpr int64_t kOut = T == Dtype::F32 ? 4 : 2;
-  const __m256 sv = _mm256_set1_ps(s), ov = _mm256_set1_ps(o);
+  const Floats sv = all(s), ov = all(o);
   const auto skip = [&](int64_t done) { q += done, out += done * kOut, n -= done; };
   const auto part = [&](int64_t count) {
-    alignas(32) char from[16] = {}, to[16 * kOut];
+    alignas(64) char from[kPair] = {}, to[kPair * kOut];
     __builtin_memcpy(from, q, count);
     scaled<In, T, false>(from, to, sv, sv, ov, ov);
     __builtin_memcpy(out, to, count * kOut);
     skip(count);
   };
   if constexpr (kStream)
-    while (n && reinterpret_cast<uintptr_t>(out) % 32)
-      part(std::min<int64_t>({n, 15, (32 - static_cast<int64_t>(reinterpret_cast<uintptr_t>(out) % 32)) / kOut}));
-  for (; n >= 16; skip(16)) scaled<In, T, kStream>(q, out, sv, sv, ov, ov);
+    while (const int64_t beyond = reinterpret_cast<uintptr_t>(out) % kVector) {
+      if (!n) break;
+      part(std::min<int64_t>({n, kPair - 1, (kVector - beyond) / kOut}));
+    }
+  for (; n >= kPair; skip(kPair)) scaled<In, T, kStream>(q, out, sv, sv, ov, ov);
   if (n) part(n);
 }
 
@@ -63,27 +57,33 @@ void fast_dequantize(const ForwardSettings& settings, const ForwardJob& job) {
   const float* s = static_cast<const float*>(job.s);
   const float* o = static_cast<const float*>(job.o);
   constexpr int64_t kOut = T == Dtype::F32 ? 4 : 2;
+#ifdef HALFEVEN_NARROWER
+  if (job.len < kPair) {
+    const ForwardKernels narrower = HALFEVEN_NARROWER::forward_kernels(Operation::Dequantize, In, T, T);
+    return (kColumns ? narrower.per_column : narrower.per_row)(settings, job);
+  }
+#endif
   bool exact = true;
   for (int64_t i = 0; i < (kColumns ? job.len : job.rows); ++i) exact &= sums_are_exact<In, T>(o[i]);
   if (!exact) return generic<Operation::Dequantize, In, T, T, kColumns>(settings, job);
-  const bool stream = settings.stream && reinterpret_cast<uintptr_t>(job.out) % kOut == 0;
+  const bool past = settings.stream && reinterpret_cast<uintptr_t>(job.out) % kOut == 0;
   for (int64_t r = 0; r < job.rows; ++r) {
     const char* q = job.x + r * job.x_row;
     char* out = job.out + r * job.out_row;
     if constexpr (!kColumns) {
-      if (stream)
+      if (past)
         scaled_row<In, T, true>(q, out, job.len, s[r], o[r]);
       else
         scaled_row<In, T, false>(q, out, job.len, s[r], o[r]);
     } else {
       int64_t i = 0;
-      for (; i + 16 <= job.len; i += 16)
-        scaled<In, T, false>(q + i, out + i * kOut, _mm256_loadu_ps(s + i), _mm256_loadu_ps(s + i + 8),
-                             _mm256_loadu_ps(o + i), _mm256_loadu_ps(o + i + 8));
+      for (; i + kPair <= job.len; i += kPair)
+        scaled<In, T, false>(q + i, out + i * kOut, at<Floats>(s + i), at<Floats>(s + i + kN), at<Floats>(o + i),
+                             at<Floats>(o + i + kN));
       for (; i < job.len; ++i) scaled_row<In, T, false>(q + i, out + i * kOut, 1, s[i], o[i]);
     }
   }
-  if (stream) _mm_sfence();
+  if (past) fence();
 }
 
 template <Dtype In>

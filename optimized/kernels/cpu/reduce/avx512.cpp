@@ -1,0 +1,19 @@
+// The kernels of minima and maxima for AVX-512.
+#include <cstdint>
+
+#include "cpu/reduce/job.h"
+
+#if defined(__x86_64__)
+
+#include "cpu/vector/avx512.h"
+#include "cpu/reduce/kernels.h"
+
+halfeven::ReduceKernels halfeven::HALFEVEN_ISA::reduce_kernels() {
+  return {.kernel = reduce::kernel, .copy = reduce::copy};
+}
+
+#else
+
+halfeven::ReduceKernels halfeven::avx512::reduce_kernels() { return {}; }
+
+#endif
