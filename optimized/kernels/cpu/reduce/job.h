@@ -37,5 +37,8 @@ ReduceKernels reduce_kernels();
 namespace avx512 {
 ReduceKernels reduce_kernels();
 }
+namespace neon {
+ReduceKernels reduce_kernels();
+}
 
 }  // namespace halfeven

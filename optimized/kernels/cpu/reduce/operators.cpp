@@ -120,9 +120,8 @@ std::tuple<Tensor, Tensor> reduce_as(const Argument& x, const int64_t* block, bo
     return {reinterpret_cast<char*>(of.data()), sizeof(K), ndim, size.data(), stride.data()};
   };
   const Place elements[kElements] = {x}, results[kOperands - kElements] = {place(keys.low), place(keys.high)};
-  // The plain loops are NEON's too: every 64-bit ARM processor has it.
   constexpr ByIsa<decltype(&baseline::reduce_kernels)> kKernels = {
-      {baseline::reduce_kernels, avx2::reduce_kernels, avx512::reduce_kernels, baseline::reduce_kernels}};
+      {baseline::reduce_kernels, avx2::reduce_kernels, avx512::reduce_kernels, neon::reduce_kernels}};
   const ReduceKernels kernels = kKernels.here()();
   for_each_region(x.ndim, x.size, block, elements, results,
                   [&](const Loops<kOperands>& loops) { reduce_region<K>(loops, kernels, magnitudes); });
