@@ -15,7 +15,7 @@ from typing import Any
 
 from kernels import report
 from kernels.cases import TABLES, Column, Table, columns
-from kernels.machine import machine
+from kernels.machine import machine, slug
 from kernels.measure import Budget
 from kernels.others import is_disturbed
 from kernels.peers import IMPLEMENTATIONS
@@ -31,13 +31,13 @@ _QUICK = {
 
 def main(arguments: list[str]) -> int:
     options = _options(arguments)
-    out: Path = options.out
+    chosen = tuple(i for i in IMPLEMENTATIONS if re.search(options.implementations, i.name))
+    now = machine(chosen)
+    out: Path = options.out or _folder(options, now)
     path = out / "results.json"
     if options.report:
         report.write(read(path), out)
-        return 0
-    chosen = tuple(i for i in IMPLEMENTATIONS if re.search(options.implementations, i.name))
-    now = machine(chosen)
+        return _index()
     content = read(path) if options.resume else {"schema": SCHEMA, "groups": []}
     if content["groups"] and content["machine"] != now:
         _say("--resume: machine, versions or implementations are not those of the file; start anew without it")
@@ -71,6 +71,7 @@ def main(arguments: list[str]) -> int:
             break
     if content["groups"]:
         report.write(content, out)
+        _index()
     print(report.text(content, out))
     return status
 
@@ -97,7 +98,7 @@ def _options(arguments: list[str]) -> argparse.Namespace:
         "--resume", action="store_true", help="keep what OUT has already, unless it is partial or was disturbed (‡)"
     )
     parser.add_argument("--report", action="store_true", help="write tables and plots of OUT anew; measure nothing")
-    parser.add_argument("--out", type=Path, metavar="OUT", help="folder (default reports/performance for a full run)")
+    parser.add_argument("--out", type=Path, metavar="OUT", help="folder (of a full run reports/performance/PROCESSOR)")
     options = parser.parse_args(arguments)
     partial = options.quick or any((options.tables, options.columns, options.implementations))
     for name in ("tables", "columns", "implementations"):
@@ -105,10 +106,19 @@ def _options(arguments: list[str]) -> argparse.Namespace:
             setattr(options, name, _QUICK[name] if options.quick else "")
     options.seconds = options.seconds if options.seconds is not None else (0.2 if options.quick else 8.0)
     options.rounds = options.rounds if options.rounds is not None else (3 if options.quick else 9)
-    if options.out is None:
-        # What is no full run must not replace the results of one.
-        options.out = Path(tempfile.gettempdir()) / "halfeven-benchmark" if partial and not options.report else _REPORTS
+    options.partial = partial and not options.report
     return options
+
+
+def _folder(options: argparse.Namespace, now: dict[str, Any]) -> Path:
+    """Of each processor its own; what is no full run must not replace the results of one."""
+    return Path(tempfile.gettempdir()) / "halfeven-benchmark" if options.partial else _REPORTS / slug(now)
+
+
+def _index() -> int:
+    """The page that lists the processors."""
+    report.index(_REPORTS, [read(path)["machine"] for path in sorted(_REPORTS.glob("*/results.json"))])
+    return 0
 
 
 def _say(text: str) -> None:

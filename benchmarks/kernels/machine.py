@@ -1,6 +1,7 @@
 """The machine and the software, in plain words: no names of hosts, users or folders."""
 
 import platform
+import re
 from importlib import metadata
 from pathlib import Path
 from typing import Any
@@ -10,7 +11,7 @@ import torch
 from halfeven.optimized import kernels
 from kernels.implementations import Implementation
 
-__all__ = ["machine"]
+__all__ = ["machine", "slug"]
 
 _CACHES = Path("/sys/devices/system/cpu/cpu0/cache")
 _FLAGS = ("avx2", "fma", "avx512f", "avx512_bf16", "amx_int8", "asimd", "sve")
@@ -34,6 +35,15 @@ def machine(implementations: tuple[Implementation, ...]) -> dict[str, Any]:
         "kernels": kernels.path(),
         "versions": {one.distribution: _version(one.distribution) for one in implementations},
     }
+
+
+def slug(found: dict[str, Any]) -> str:
+    """The processor as the name of a folder.
+
+    >>> slug({"cpu": "AMD EPYC, family 25, model 1"})
+    'amd-epyc-family-25-model-1'
+    """
+    return re.sub(r"[^a-z0-9]+", "-", found["cpu"].lower()).strip("-")
 
 
 def _cpu() -> dict[str, str]:

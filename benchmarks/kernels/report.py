@@ -8,10 +8,11 @@ from tabulate import tabulate
 
 from kernels import plot
 from kernels.cases import COLUMNS, TABLES, Column, Table, columns
+from kernels.machine import slug
 from kernels.others import is_disturbed
 from kernels.targets import fastest_peer, kernel, standing, target
 
-__all__ = ["text", "write"]
+__all__ = ["index", "text", "write"]
 
 _REACHED, _MISSED = "✓", "✗"
 _METHOD = """\
@@ -44,6 +45,16 @@ def write(content: dict[str, Any], out: Path) -> None:
     drawn, problem = plot.draw(content, out)
     out.mkdir(parents=True, exist_ok=True)
     (out / "README.md").write_text(_page(content, drawn, problem), encoding="utf-8")
+
+
+def index(folder: Path, machines: Iterable[dict[str, Any]]) -> None:
+    """The page that leads to the report of each processor."""
+    rows = [(f"[{m['cpu']}]({slug(m)}/README.md)", m["kernels"], ", ".join(m["instructions"])) for m in machines]
+    table = tabulate(rows, ("processor", "kernels", "instruction sets"), "github")
+    page = (
+        f"# Speed of the kernels, by processor\n\n{table}\n\nWritten by `make benchmark`, on each processor its own.\n"
+    )
+    (folder / "README.md").write_text(page, encoding="utf-8")
 
 
 def text(content: dict[str, Any], out: Path) -> str:
