@@ -22,7 +22,7 @@ SOURCES := $(shell find $(PACKAGES:%=%/.) -name __pycache__ -prune -o \( -type d
 	-o -name '*.json' -o -name '*.ini' -o -name '*.cpp' -o -name '*.cu' -o -name '*.h' -o -name py.typed \) -print)
 
 .DELETE_ON_ERROR:
-.PHONY: help setup conformance test mutants reports docs libraries benchmark sanitize lint clean
+.PHONY: help setup conformance test mutants reports docs libraries benchmark gpu sanitize lint clean
 
 help: ## show this list
 	@sed -n 's/^\([a-z]*\):.*## /  make \1|/p' $(MAKEFILE_LIST) | awk -F'|' '{ printf "%-20s %s\n", $$1, $$2 }'
@@ -63,6 +63,15 @@ docs: $(READY) ## write docs/requirements.md and docs/findings.md, and give new 
 benchmark: $(READY) ## time the kernels next to the installed peers (BENCHMARK_ARGS=--quick, or --help), and the suite
 	$(BIN)/python benchmarks/speed.py $(BENCHMARK_ARGS)
 	$(BIN)/python benchmarks/bulk.py
+
+# Each step says what it found, and where there is no GPU that it was NOT RUN: then make fails, with Error 77.
+STEPS ?= correct fast libraries
+
+gpu: $(READY) ## on a GPU: right, fast, other libraries (STEPS=correct for one), into reports/gpu; call it again to go on
+	@worst=0; for step in $(STEPS); do \
+		PYTHONPATH=tools:tests:benchmarks $(BIN)/python -P -m gpu $$step; status=$$?; \
+		case $$status-$$worst in 0-*|*-1|77-75) ;; 130-*) exit 130 ;; *) worst=$$status ;; esac; \
+	done; exit $$worst
 
 # The sanitizers' kernels go to a folder of their own, before the installed ones on the path.
 SANITIZERS := -O1 -g -fsanitize=address,undefined,float-cast-overflow -fno-sanitize-recover=all

@@ -91,6 +91,7 @@ class Case:
 
     table: Table
     shape: tuple[int, int]
+    device: str = "cpu"
 
     @cached_property
     def dtype(self) -> torch.dtype:
@@ -116,29 +117,30 @@ class Case:
 
     @cached_property
     def x(self) -> Tensor:
-        return torch.randn(self.shape, generator=_generator(1)).to(self.dtype)
+        return self._there(torch.randn(self.shape, generator=_generator(1)).to(self.dtype))
 
     @cached_property
     def grad(self) -> Tensor:
-        return torch.randn(self.shape, generator=_generator(2)).to(self.dtype)
+        return self._there(torch.randn(self.shape, generator=_generator(2)).to(self.dtype))
 
     @cached_property
     def codes(self) -> Tensor:
-        return torch.randint(QMIN, QMAX + 1, self.shape, generator=_generator(3), dtype=torch.int8)
+        return self._there(torch.randint(QMIN, QMAX + 1, self.shape, generator=_generator(3), dtype=torch.int8))
 
     @cached_property
     def scale(self) -> Tensor:
         """float32: 0-d, (n, 1), (n,), or one per block."""
         if self.per_tensor:
-            return torch.tensor(SCALE)
-        return SCALE * (0.5 + torch.rand(self._parameter_shape, generator=_generator(4)))
+            return self._there(torch.tensor(SCALE))
+        return self._there(SCALE * (0.5 + torch.rand(self._parameter_shape, generator=_generator(4))))
 
     @cached_property
     def zero_point(self) -> Tensor:
         """int32, of the scale's shape."""
         if self.per_tensor:
-            return torch.tensor(ZERO_POINT, dtype=torch.int32)
-        return torch.randint(-5, 6, self._parameter_shape, generator=_generator(5), dtype=torch.int32)
+            return self._there(torch.tensor(ZERO_POINT, dtype=torch.int32))
+        drawn = torch.randint(-5, 6, self._parameter_shape, generator=_generator(5), dtype=torch.int32)
+        return self._there(drawn)
 
     @property
     def _parameter_shape(self) -> tuple[int, ...]:
@@ -150,7 +152,11 @@ class Case:
     @cached_property
     def out(self) -> Tensor:
         """Where implementations with ``out=`` write. It stays mapped, so its pages cost nothing."""
-        return torch.zeros(self.shape, dtype=torch.int8 if self.table.operation == "quantize" else self.dtype)
+        dtype = torch.int8 if self.table.operation == "quantize" else self.dtype
+        return torch.zeros(self.shape, dtype=dtype, device=self.device)
+
+    def _there(self, t: Tensor) -> Tensor:
+        return t.to(self.device)
 
     @cached_property
     def elements(self) -> int:
@@ -167,16 +173,17 @@ class Case:
     def limit(self) -> Callable[[], object]:
         """``copy_`` that moves these bytes: of the operation's dtypes where it has one tensor in and one out.
 
-        For a call what counts is how torch gets there: gradients stand beside autograd's pass through a negation.
+        For a call what counts is how torch gets there: gradients stand beside autograd's pass through a negation. On
+        another device than the CPU it is of bytes alone, since there a copy that converts may be the slower one.
         """
-        if self.table.operation in {"quantize", "fake quantize", "dequantize"}:
+        if self.device == "cpu" and self.table.operation in {"quantize", "fake quantize", "dequantize"}:
             source = self.codes if self.table.operation == "dequantize" else self.x
             return _copy(source, torch.zeros_like(self.out))
         if self.table.operation.startswith("backward") and self.elements < 2**12:
             x = self.x.detach().requires_grad_()
             negated, grad = x.neg(), self.grad
             return lambda: torch.autograd.grad(negated, x, grad, retain_graph=True)
-        source = torch.zeros(self.bytes // (2 * self.dtype.itemsize), dtype=self.dtype)
+        source = torch.zeros(self.bytes // (2 * self.dtype.itemsize), dtype=self.dtype, device=self.device)
         return _copy(source, torch.zeros_like(source))
 
 

@@ -3,7 +3,9 @@
 import json
 import re
 import statistics
+import time
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +18,7 @@ from kernels.implementations import Call, Implementation, NotOffered, results
 from kernels.measure import Budget, Rounds, measure
 from kernels.others import Others
 
-__all__ = ["SCHEMA", "NotExact", "group", "read", "spread", "write"]
+__all__ = ["SCHEMA", "NotExact", "Where", "group", "read", "spread", "write"]
 
 SCHEMA = 1
 _MOST_REASON = 160
@@ -26,15 +28,31 @@ class NotExact(Exception):  # noqa: N818 - named for what the user sees
     """One of ours is not bit-exact: nothing is measured."""
 
 
+@dataclass(frozen=True)
+class Where:
+    """What is measured, where, and by which clock, which waits for the device; ``checked`` at another shape, if any."""
+
+    device: str = "cpu"
+    checked: tuple[int, int] | None = None
+    clock: Callable[[], float] = time.perf_counter
+
+
 def group(
-    table: Table, column: Column, implementations: Sequence[Implementation], budget: Budget, say: Callable[[str], None]
+    table: Table,
+    column: Column,
+    implementations: Sequence[Implementation],
+    budget: Budget,
+    say: Callable[[str], None],
+    where: Where = Where(),
 ) -> dict[str, Any]:
     """Check and measure one table at one size and number of threads; the record of it.
 
     Raises:
         NotExact: a result of ours differs from the exact one.
     """
-    case = Case(table, column.shape)
+    case = Case(table, column.shape, where.device)
+    small = Case(table, where.checked, where.device) if where.checked else case
+    exact_of = Case(table, small.shape)
     torch.set_num_threads(column.threads)
     calls, not_run, checked = {}, [], {}
     if not pages.keep(column.kept) and column.kept:
@@ -45,16 +63,17 @@ def group(
         if table.operation not in one.makers:
             continue
         if one.zero_point not in expected:
-            expected[one.zero_point] = exact(case, with_zero_point=one.zero_point)
+            expected[one.zero_point] = exact(exact_of, with_zero_point=one.zero_point)
         try:
-            calls[one.name], checked[one.name] = _checked(case, one, expected[one.zero_point])
+            call, checked[one.name] = _checked(small, one, expected[one.zero_point])
+            calls[one.name] = call if small is case else _warm(one.call(case))
         except NotExact:
             raise
         except Exception as error:  # noqa: BLE001 - whatever a library raises is the reason why it is not measured
             not_run.append({"name": one.name, "reason": _reason(error)})
     del expected
     others = Others()
-    found = measure(calls, case.limit, budget, say)
+    found = measure(calls, case.limit, budget, say, where.clock)
     share = others.share()
     rows = [
         _row(one, case, column, found, checked[one.name])
@@ -84,7 +103,7 @@ def _checked(case: Case, one: Implementation, expected: tuple[torch.Tensor, ...]
     """
     call = one.call(case)
     case.out.fill_(float("nan") if case.out.dtype.is_floating_point else 77)  # nothing that was there before counts
-    found = results(call(), expected)
+    found = tuple(t.cpu() for t in results(call(), expected))
     reason = refusal(case, found, expected)
     if one.offset and len(found) > 2:
         found = (*found[:2], -found[2])
@@ -95,6 +114,12 @@ def _checked(case: Case, one: Implementation, expected: tuple[torch.Tensor, ...]
     if reason:
         raise NotOffered(reason)
     return call, different
+
+
+def _warm(call: Call) -> Call:
+    """A call that has been made: what it cannot do is said before anything is measured."""
+    call()
+    return call
 
 
 def _reason(error: Exception) -> str:
