@@ -17,7 +17,8 @@ _INTEGERS = {2: torch.int16, 4: torch.int32, 8: torch.int64}
 def _aminmax(x: Tensor, block_size: Blocks) -> tuple[Tensor, Tensor]:
     arguments.check_reduction(x, block_size)
     low, high = (reduce(x, block_size, f) for f in (torch.amin, torch.amax))
-    if not ((low == 0) | (high == 0)).any():
+    # To look at a number of a GPU is to wait for it, and a graph that is captured cannot.
+    if x.is_cpu and not ((low == 0) | (high == 0)).any():
         return low.clone(), high.clone()  # of one element each, either may be x itself
     # Torch leaves open which zero is the less: the integers say.
     keys = _keys(x)

@@ -4,6 +4,7 @@ import importlib
 import os
 import subprocess
 import sys
+import time
 from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType
@@ -250,9 +251,18 @@ def test_a_run_is_cut_and_resumed(the: Callable[[str], ModuleType], tmp_path: Pa
     """On the CPU, where there is such a device: of a backend that differs, as if it were ours."""
     suite, steps = the("gpu.suite"), the("gpu.steps")
     given = ("torch.float8", "cpu", tmp_path / "out")
+    planned = tmp_path / "out/planned.json"
+
+    def once_planned() -> float:
+        for _ in range(2400):
+            if planned.exists():
+                break
+            time.sleep(0.05)
+        return 0.1
+
     with pytest.raises(steps.CutError):
-        suite._run(*given, lambda: 9.0, conforms=True)
-    assert (tmp_path / "out/planned.json").exists()
+        suite._run(*given, once_planned, conforms=True)
+    assert planned.exists()
     words, came = suite._run(*given, lambda: 300.0, conforms=True)
     assert (words, came["explained"] > 0) == ("it differs: see its report", True)
     assert sorted(p.name for p in (tmp_path / "out").iterdir()) == ["report.json", "report.md"]
