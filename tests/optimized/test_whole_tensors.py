@@ -72,14 +72,14 @@ def operations(name: str, layout: str, columns: int, device: str = "meta") -> in
 
 #: Operations at most.
 _MOST = {
-    "quantize": 14,
-    "dequantize": 8,
-    "quantize_dequantize": 11,
+    "quantize": 11,
+    "dequantize": 5,
+    "quantize_dequantize": 8,
     "amax": 3,
-    "aminmax": 20,
-    "quantize_backward": 40,
-    "dequantize_backward": 40,
-    "quantize_dequantize_backward": 50,
+    "aminmax": 21,
+    "quantize_backward": 24,
+    "dequantize_backward": 17,
+    "quantize_dequantize_backward": 30,
 }
 
 
