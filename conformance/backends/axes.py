@@ -6,6 +6,8 @@ backend calls. A backend may have words of its own instead (``Backend.axes``), s
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import partial
+from inspect import signature
 from typing import Any
 
 from halfeven.conformance.backends.protocol import Backend, NotInstalled
@@ -75,8 +77,13 @@ def along(backend: Backend, words: Sequence[str], *, tried: bool = True) -> Back
     if devices:
         if tried:
             _try(backend.name, devices[0])
-        backend = replace(backend, device=devices[0])
+        backend = replace(backend, device=devices[0], path=_path_on(backend.path, devices[0]))
     return _compiled(backend) if COMPILED in words else backend
+
+
+def _path_on(path: Callable[..., str], device: str) -> Callable[[], str]:
+    """What says which path runs on a device, where that asks for one."""
+    return partial(path, device=device) if "device" in signature(path).parameters else path
 
 
 def _compiled(backend: Backend) -> Backend:

@@ -59,7 +59,7 @@ class Backend:
         array: whether it speaks torch or NumPy.
         library: the distribution it adapts, and ``version``, that one's version.
         device: where it computes; a device of torch's is where it gets its tensors, and where its results must be.
-        path: says which path (kernel, fallback) really ran; asked after the run.
+        path: says which path (kernel, fallback) really ran; asked after the run, with the ``device`` if it takes one.
         script: for a call's configuration, the lines of Python that import the library, and the expression that
             calls it on ``x`` (or ``q``), ``scale`` and ``zero_point`` (or ``offset``), all else in it literal.
         prelude: lines of Python that a script begins with, before the library is imported.

@@ -51,11 +51,15 @@ def load() -> None:
 def path(device: str = "cpu") -> str:
     """Which implementation runs on a kind of device.
 
-    On the CPU "C++ " and the instruction set, or "torch, chunked: " and why; on CUDA "CUDA C++", or "torch: " and why.
+    On the CPU "C++ " and the instruction set, or "torch, chunked: " and why; on CUDA "CUDA C++", or "torch: " and why;
+    on others "torch: " and that they have no kernels.
     """
-    if device == "cuda":
+    kind = torch.device(device).type
+    if kind == "cuda":
         why = launcher.why_not()
         return f"torch: {why}" if why else "CUDA C++"
+    if kind != "cpu":
+        return f"torch: there are no kernels for {kind}"
     library, why = _loaded()
     return f"torch, chunked: {why}" if library is None else f"C++ {_ISAS[library.halfeven_isa(-1)]}"
 

@@ -17,9 +17,9 @@ from halfeven.reference.profile import Operation
 __all__ = ["load", "path"]
 
 
-def path() -> str:
+def path(device: str = "cpu") -> str:
     """Which kernels ran, and torch's version."""
-    return f"{kernels.path()}; torch {torch.__version__}"
+    return f"{kernels.path(device)}; torch {torch.__version__}"
 
 
 def _quantize(

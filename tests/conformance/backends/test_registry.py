@@ -6,9 +6,11 @@ from importlib import metadata
 from pathlib import Path
 
 import pytest
+import torch
 
 from halfeven.conformance import systems
 from halfeven.conformance.backends import registry
+from halfeven.conformance.backends.axes import along
 from halfeven.conformance.backends.protocol import Backend, Unsupported
 from halfeven.conformance.backends.registry import (
     GROUPS,
@@ -232,3 +234,12 @@ def test_an_entry_point_that_fails_says_which(monkeypatch: pytest.MonkeyPatch) -
 
 def test_unsupported_is_no_value_error() -> None:
     assert not issubclass(Unsupported, ValueError)
+
+
+def test_the_path_is_that_of_the_device() -> None:
+    told = Backend("b", "onnx", {"quantize": torch.round}, path=lambda device="cpu": f"kernels of {device}")
+    silent = Backend("b", "onnx", {"quantize": torch.round}, path=lambda: "always")
+    assert [along(b, ["xpu"], tried=False).path() for b in (told, silent)] == ["kernels of xpu", "always"]
+    assert along(told, ["compiled"]).path() == "kernels of cpu; torch.compile, inductor: 0 graphs"
+    ours = resolve("halfeven.integer")[0]
+    assert along(ours, ["xpu"], tried=False).path().startswith("torch: there are no kernels for xpu; torch ")
