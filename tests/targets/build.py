@@ -8,7 +8,6 @@ import os
 import platform
 import shutil
 import subprocess
-from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
@@ -69,14 +68,24 @@ _, FLAGS = _constants(ROOT / "setup.py", "TARGET", "FLAGS")
 SETTINGS = (*FLAGS, "-DHALFEVEN_TARGETS=" + " ".join(f"X({isa})" for isa in ISAS))
 
 
-def built(machine: Machine, kernels: Path = KERNELS, more: Sequence[str] = ()) -> Path:
-    """The driver with the kernels of a folder; what was compiled before of the same text is taken as it is."""
+def built(machine: Machine, kernels: Path = KERNELS, only: str = "") -> Path:
+    """The driver with the kernels of a folder; what was compiled before of the same text is taken as it is.
+
+    ``only`` names a target whose forward loops are of that folder, compiled fast; all else is of the tree.
+    """
     paths = [p for room in ("forward", "backward", "reduce") for p in sorted((kernels / "cpu" / room).glob("*.cpp"))]
     sources = [_DRIVER, kernels / "cpu/isa.cpp", *(p for p in paths if p.name != "operators.cpp")]
     with ThreadPoolExecutor(os.cpu_count()) as pool:
-        objects = list(pool.map(lambda source: _compiled(machine, kernels, source, tuple(more)), sources))
+        objects = list(pool.map(lambda source: _one(machine, kernels, source, only), sources))
     name = _hash(machine.compiler, *machine.more, *map(str, objects))
     return _made(_CACHE / f"driver-{name}", [machine.compiler, *machine.more, *map(str, objects)])
+
+
+def _one(machine: Machine, kernels: Path, source: Path, only: str) -> Path:
+    if only and source.is_relative_to(kernels) and (source.parent.name, source.stem) != ("forward", only):
+        kernels, source = KERNELS, KERNELS / source.relative_to(kernels)
+    changed = bool(only) and source.is_relative_to(kernels) and kernels != KERNELS
+    return _compiled(machine, kernels if changed or not only else KERNELS, source, ("-O1",) if changed else ())
 
 
 def _compiled(machine: Machine, kernels: Path, source: Path, more: tuple[str, ...]) -> Path:
