@@ -17,6 +17,8 @@ MUTANTS = {
                              "i < job.len + 1; ++i) y[i] = E::of(x[i], s_r"),
     "to 16 bits without ties": ("baseline", _REALS, "core/arith.h", "u + 0x7fff + (u >> 16 & 1)) & 0xffff0000",
                                 "u + 0x8000) & 0xffff0000"),
+    "nothing": ("avx2", _BYTES, "core/reciprocal.h", "{0x6e7ffe, 0x74fffe, 0x7fffff}",
+                "{0x6e7ffe, 0x74fffe, 0x7fffff}"),
     "an excepted scale": ("avx2", _BYTES, "core/reciprocal.h", "{0x6e7ffe, 0x74fffe, 0x7fffff}",
                           "{0x6e7ffe, 0x74fffe, 0x74fffe}"),
 }  # fmt: skip
@@ -39,7 +41,9 @@ def test_a_mutant_is_seen(name: str, tmp_path: Path) -> None:
     try:
         found = driver.answers(isa, given)
     except AssertionError as error:
-        assert "written at byte" in str(error) or "ended with" in str(error)
-        return
+        if name == "one element too many" and ("written at byte" in str(error) or "ended with" in str(error)):
+            return
+        raise
     pairs = zip(given, found, strict=True)
-    assert sum(len(expected.differing(f[0], expected.forward(job).ravel())) for job, f in pairs if f)
+    wrong = sum(len(expected.differing(f[0], expected.forward(job).ravel())) for job, f in pairs if f)
+    assert bool(wrong) == (old != new)
