@@ -5,7 +5,7 @@ from dataclasses import asdict, fields
 from typing import Any, get_args
 
 from halfeven.conformance.backends.offer import Offer
-from halfeven.conformance.backends.protocol import ArrayKind
+from halfeven.conformance.backends.protocol import KINDS, ArrayKind
 from halfeven.conformance.configuration import DTYPES, Granularity
 from halfeven.reference import Grid
 from halfeven.reference.catalogue import FORMULAS
@@ -58,7 +58,8 @@ def offer_of(data: Any) -> Offer:
     _is("operations", all(_listed(named) for named in operations.values()), "their keywords, in lists")
     said["operations"] = {o: tuple(named) for o, named in operations.items()}
     functions = said.get("functions", [])
-    _is("functions", _listed(functions) and all(f in FORMULAS for f in functions), "ids of formulas")
+    named = _listed(functions) and all(f in FORMULAS or f in KINDS for f in functions)
+    _is("functions", named, f"ids of formulas, or {', '.join(KINDS)}")
     said["functions"] = tuple(functions)
     lacks = said.get("lacks", [])
     _is("lacks", _listed(lacks), "ids of requirements")

@@ -20,6 +20,13 @@ def skewed(x, scale, zero_point, *, qmin, qmax):
 def gone(x, scale, zero_point, *, qmin, qmax):
     os._exit(3)
 
+def float8(x):
+    import ml_dtypes
+    return x.astype(ml_dtypes.float8_e4m3fn).astype(np.float32)
+
+def rows(x):
+    return np.abs(x).max(1) / np.float32(448)
+
 def halves(codes, format, dtype="float32"):
     from halfeven.reference import FORMULAS
     return FORMULAS["number-formats/decode"].function(codes=codes, format=format, dtype=dtype)
@@ -45,6 +52,18 @@ def test_a_formulas_function_is_fingerprinted(capsys: pytest.CaptureFixture[str]
     said = capsys.readouterr().out
     assert "last_exponent" in said
     assert "agrees with: number-formats/decode" in said
+
+
+@pytest.mark.parametrize(
+    ("name", "operation", "formula"),
+    [("float8", "cast", "number-formats/encode"), ("rows", "scale", "aimet/float_scale")],
+)
+def test_what_casts_and_chooses_scales_is_fingerprinted(
+    name: str, operation: str, formula: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = ["fingerprint", f"fingered:{name}", "--operation", operation, "--array", "numpy", "--json"]
+    assert main(words) == 0
+    assert formula in json.loads(capsys.readouterr().out)["profiles"]
 
 
 @pytest.mark.parametrize(("name", "status"), [("skewed", 1), ("gone", 2)])
