@@ -46,10 +46,12 @@ def ask_elsewhere(subject: Subject, search: Search) -> None:
 
 
 def _asked(subject: Subject, search: Search, given: Given, shape: CallShape = PLAIN) -> bool | None:
-    """Ask, and keep what came; whether a model that remains gives it, None where nothing came."""
+    """Ask, and keep what came; whether a model that remains gives it, None where nothing came that tells."""
     seen = subject.seen(given, shape)
     if seen is None:
         return None
+    if seen.given.asked.grid != search.asked.grid and own_grid([seen], seen.given.asked.grid) is not None:
+        return None  # it has no such codes: that tells of none of its choices
     alike = _given(search, seen)
     (search.seen if alike else subject.elsewhere).append(seen)
     return alike
@@ -72,8 +74,6 @@ def _ask_between(subject: Subject, search: Search, known: Mapping[bool, set[int]
 
 def _given(search: Search, seen: Seen) -> bool:
     """Whether a model that remains gives the answer; those that do not are dropped."""
-    if seen.given.asked.grid != search.asked.grid and own_grid([seen], seen.given.asked.grid) is not None:
-        return True  # it has no such codes
     known = np.flatnonzero(~np.isnan(seen.given.x.astype(np.float64)))
     seen = seen.at(known)
     if not differ(of_model(search.first(), seen.given), seen.value).any():

@@ -20,6 +20,9 @@ def skewed(x, scale, zero_point, *, qmin, qmax):
 def gone(x, scale, zero_point, *, qmin, qmax):
     os._exit(3)
 
+def own_codes(x, scale, zero_point, *, qmin, qmax):
+    return np.clip(np.rint(x / scale) + zero_point, -128, 127)
+
 def float8(x):
     import ml_dtypes
     return x.astype(ml_dtypes.float8_e4m3fn).astype(np.float32)
@@ -64,6 +67,11 @@ def test_what_casts_and_chooses_scales_is_fingerprinted(
     words = ["fingerprint", f"fingered:{name}", "--operation", operation, "--array", "numpy", "--json"]
     assert main(words) == 0
     assert formula in json.loads(capsys.readouterr().out)["profiles"]
+
+
+def test_codes_that_it_has_whatever_is_told_are_no_difference(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["fingerprint", "fingered:own_codes", "--array", "numpy", "--json"]) == 0
+    assert "onnx" in json.loads(capsys.readouterr().out)["profiles"]
 
 
 @pytest.mark.parametrize(("name", "status"), [("skewed", 1), ("gone", 2)])
