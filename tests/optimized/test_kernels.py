@@ -269,6 +269,13 @@ def test_in_place(dtype: torch.dtype) -> None:
         assert torch.equal(bits(given), bits(expected))
 
 
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16], ids=str)
+def test_a_shift_is_rounded_to_the_dtype_of_the_arithmetic(dtype: torch.dtype) -> None:
+    x = torch.arange(2**16, dtype=torch.int32).to(torch.int16).view(dtype)
+    for scale in (0.3, 0.01, 1.7):
+        same("quantize_dequantize", x, torch.tensor(scale, dtype=dtype), None, -8, 7, None, 0.3, False)
+
+
 @pytest.mark.exhaustive
 @pytest.mark.skipif(os.environ.get("HALFEVEN_EXHAUSTIVE") != "1", reason="opt-in: HALFEVEN_EXHAUSTIVE=1, some minutes")
 @pytest.mark.skipif(len(kernels.available()) < 2, reason="only vector kernels have a reciprocal")

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-__all__ = ["ISAS", "KERNELS", "MACHINES", "SETTINGS", "Machine", "built"]
+__all__ = ["ISAS", "KERNELS", "MACHINES", "SETTINGS", "Machine", "built", "edited"]
 
 ROOT = Path(__file__).parents[2]
 KERNELS = ROOT / "optimized/kernels"
@@ -86,6 +86,18 @@ def _one(machine: Machine, kernels: Path, source: Path, only: str) -> Path:
         kernels, source = KERNELS, KERNELS / source.relative_to(kernels)
     changed = bool(only) and source.is_relative_to(kernels) and kernels != KERNELS
     return _compiled(machine, kernels if changed or not only else KERNELS, source, ("-O1",) if changed else ())
+
+
+def edited(folder: Path, *edits: tuple[str, str, str]) -> Path:
+    """A copy of the kernels with other text: of each edit the file, what stands there once, and what comes instead."""
+    kernels = folder / "kernels"
+    for part in ("core", "cpu"):
+        shutil.copytree(KERNELS / part, kernels / part)
+    for file, old, new in edits:
+        text = (kernels / file).read_text(encoding="utf-8")
+        assert text.count(old) == 1, f"{old!r} in {file}"
+        (kernels / file).write_text(text.replace(old, new), encoding="utf-8")
+    return kernels
 
 
 def _compiled(machine: Machine, kernels: Path, source: Path, more: tuple[str, ...]) -> Path:

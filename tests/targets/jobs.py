@@ -55,7 +55,7 @@ def combination(op: str, into: str, compute: str, out: str) -> Job:
         low, high = (-(2**15), 2**15 - 1) if out == "I16" else (-(2**20), 2**20 - 1)
     if out == "I32" and compute == "F64":
         low, high = -(2**31), 2**31 - 1
-    shift = 0.5 if op == "QuantizeDequantizeShifted" else 0.0
+    shift = 0.3 if op == "QuantizeDequantizeShifted" else 0.0  # which 16 bits round
     return Job("forward", np.empty((0, 0), DTYPES[into]), op, into, compute, out, grid=(low, high), shift=shift)
 
 

@@ -42,7 +42,8 @@ struct Entry {
   Parameter<kCompute> parameter;
 
   Entry(const ForwardParameters& p, int64_t s_at, int64_t o_at)
-      : low(static_cast<C>(p.low)), high(static_cast<C>(p.high)), shift(static_cast<C>(p.shift)),
+      : low(static_cast<C>(p.low)), high(static_cast<C>(p.high)),
+        shift(Working<kCompute>::round(static_cast<C>(p.shift))),
         parameter(of(p, s_at, o_at, low, high, shift)) {}
 
   static Parameter<kCompute> of(const ForwardParameters& p, int64_t s_at, int64_t o_at, C low, C high, C shift) {

@@ -25,7 +25,8 @@ struct Ends {
   C low, high, shift;
 
   explicit Ends(const ForwardParameters& p)
-      : low(static_cast<C>(p.low)), high(static_cast<C>(p.high)), shift(static_cast<C>(p.shift)) {}
+      : low(static_cast<C>(p.low)), high(static_cast<C>(p.high)),
+        shift(Working<kCompute>::round(static_cast<C>(p.shift))) {}
 };
 
 // What the elements of one scale and offset are computed with.

@@ -1,11 +1,10 @@
 """Kernels with one thing changed, each of which the comparisons with the reference see."""
 
-import shutil
 from pathlib import Path
 
 import pytest
 from targets import expected, jobs
-from targets.build import KERNELS, MACHINES, built
+from targets.build import MACHINES, built, edited
 from targets.driver import Driver
 
 _BYTES, _REALS = ("Quantize", "F32", "F32", "I8"), ("QuantizeDequantize", "BF16", "BF16", "BF16")
@@ -28,13 +27,7 @@ MUTANTS = {
 @pytest.mark.parametrize("name", MUTANTS)
 def test_a_mutant_is_seen(name: str, tmp_path: Path) -> None:
     isa, combination, file, old, new = MUTANTS[name]
-    kernels = tmp_path / "kernels"
-    for folder in ("core", "cpu"):
-        shutil.copytree(KERNELS / folder, kernels / folder)
-    text = (kernels / file).read_text(encoding="utf-8")
-    assert text.count(old) == 1, f"{old!r} in {file}"
-    (kernels / file).write_text(text.replace(old, new), encoding="utf-8")
-    driver = Driver(MACHINES["host"], built(MACHINES["host"], kernels, only=isa))
+    driver = Driver(MACHINES["host"], built(MACHINES["host"], edited(tmp_path, (file, old, new)), only=isa))
     if isa not in driver.targets():
         pytest.skip(f"not run: this processor has no {isa}")
     given = [job for of in (jobs.elements, jobs.layouts) for job in of(jobs.combination(*combination))]

@@ -44,7 +44,7 @@ def gradient_jobs(op: str, into: str, compute: str) -> Iterator[Job]:
         yield Job(
             "backward", x.astype(memory), op, into, compute, g=g.astype(memory), s=s, o=o, first=first,
             made=((memory, x.size), (_F64, count * sums), (_F64, count * sums)), columns=columns, sums=sums, grid=grid,
-            shift=0.5 if op == "QuantizeDequantize" and n % 7 == 0 else 0.0,
+            shift=0.3 if op == "QuantizeDequantize" and n % 7 == 0 else 0.0,
             gaps=(8 * (n % 2), 16 * (n % 3), 8 * (n % 5)), places=next(places),
         )  # fmt: skip
 

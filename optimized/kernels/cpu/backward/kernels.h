@@ -55,7 +55,7 @@ struct View {
       : job(given),
         low(static_cast<C>(job.low)),
         high(static_cast<C>(job.high)),
-        shift(static_cast<C>(job.shift)) {}
+        shift(Working<T>::round(static_cast<C>(job.shift))) {}
   const M* g(int64_t r) const { return static_cast<const M*>(job.g) + r * job.g_row; }
   const M* x(int64_t r) const { return static_cast<const M*>(job.x) + r * job.x_row; }
   M* dx(int64_t r) const { return static_cast<M*>(job.dx) + r * job.dx_row; }

@@ -8,7 +8,7 @@ void generic(const ForwardSettings& settings, const ForwardJob& job) {
   using E = Element<op, In, T, Out>;
   using C = typename E::C;
   const C low = static_cast<C>(settings.low), high = static_cast<C>(settings.high);
-  const C shift = static_cast<C>(settings.shift);
+  const C shift = Working<T>::round(static_cast<C>(settings.shift));
   const C* s = static_cast<const C*>(job.s);
   const C* o = static_cast<const C*>(job.o);
   constexpr bool kShifted = op == Operation::QuantizeDequantizeShifted;
