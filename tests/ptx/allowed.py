@@ -2,7 +2,8 @@
 
 from collections import Counter
 
-from ptx.forward import DTYPES
+from core_dtypes import DTYPES
+
 from ptx.instructions import memory
 from ptx.parse import Kernel, kernels
 from ptx.translate import translated

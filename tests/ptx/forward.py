@@ -5,33 +5,19 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-import ml_dtypes
 import numpy as np
 import numpy.typing as npt
+from core_dtypes import DTYPES
 
 from halfeven.reference import FORMULAS, Grid, model
 from halfeven.reference.blocks import per_element
 from halfeven.reference.systems import PROFILES
 from ptx.emulate import Memory, Module, placed
 
-__all__ = ["DTYPES", "Call", "answer", "differing", "expected", "laid_out"]
+__all__ = ["Call", "answer", "differing", "expected", "laid_out"]
 
 Array = npt.NDArray[Any]
 
-# By the names and in the order of core/dtype.h.
-DTYPES = {
-    "F32": np.dtype("float32"),
-    "F64": np.dtype("float64"),
-    "F16": np.dtype("float16"),
-    "BF16": np.dtype(ml_dtypes.bfloat16),
-    "I8": np.dtype("int8"),
-    "U8": np.dtype("uint8"),
-    "I16": np.dtype("int16"),
-    "U16": np.dtype("uint16"),
-    "I32": np.dtype("int32"),
-    "U32": np.dtype("uint32"),
-    "I64": np.dtype("int64"),
-}
 _NUMBER = {dtype: i for i, dtype in enumerate(DTYPES.values())}
 _AIMET = PROFILES["aimet"]
 _MOST_DIMENSIONS = 8

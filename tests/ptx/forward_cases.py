@@ -7,9 +7,10 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 import numpy.typing as npt
+from core_dtypes import DTYPES
 
 from halfeven.reference import Grid
-from ptx.forward import DTYPES, Call
+from ptx.forward import Call
 
 __all__ = ["GRIDS", "PROGRAMS", "cases", "every_tie"]
 

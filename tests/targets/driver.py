@@ -7,30 +7,17 @@ from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
-import ml_dtypes
 import numpy as np
 import numpy.typing as npt
+from core_dtypes import DTYPES
 
 from targets.build import ISAS, Machine
 
-__all__ = ["DTYPES", "END", "GRADIENTS", "NO_KERNEL", "OPERATIONS", "START", "Driver", "Job"]
+__all__ = ["END", "GRADIENTS", "NO_KERNEL", "OPERATIONS", "START", "Driver", "Job"]
 
 Array = npt.NDArray[Any]
 
-# By the names and in the order of core/dtype.h and core/operation.h.
-DTYPES = {
-    "F32": np.dtype("float32"),
-    "F64": np.dtype("float64"),
-    "F16": np.dtype("float16"),
-    "BF16": np.dtype(ml_dtypes.bfloat16),
-    "I8": np.dtype("int8"),
-    "U8": np.dtype("uint8"),
-    "I16": np.dtype("int16"),
-    "U16": np.dtype("uint16"),
-    "I32": np.dtype("int32"),
-    "U32": np.dtype("uint32"),
-    "I64": np.dtype("int64"),
-}
+# By the names and in the order of core/operation.h.
 OPERATIONS = ("Quantize", "QuantizeDequantize", "QuantizeDequantizeShifted", "Dequantize")
 GRADIENTS = ("Quantize", "Dequantize", "QuantizeDequantize")
 _PARTS = ("targets", "forward", "backward", "reduce", "load", "save", "save_sums", "copy")

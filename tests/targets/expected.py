@@ -4,11 +4,12 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from core_dtypes import DTYPES
 
 from halfeven.reference import FORMULAS, model
 from halfeven.reference.rounding import cast_once
 from halfeven.reference.systems import PROFILES
-from targets.driver import DTYPES, Job
+from targets.driver import Job
 
 __all__ = ["differing", "forward", "gradients", "loaded", "saved", "sums_of_columns", "sums_of_rows"]
 

@@ -9,8 +9,9 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 import numpy.typing as npt
+from core_dtypes import DTYPES
 
-from targets.driver import DTYPES, END, OPERATIONS, START, Job
+from targets.driver import END, OPERATIONS, START, Job
 
 __all__ = ["FORWARD", "combination", "elements", "layouts", "patterns"]
 

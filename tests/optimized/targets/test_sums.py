@@ -9,8 +9,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pytest
+from core_dtypes import DTYPES
 from targets import expected
-from targets.driver import DTYPES, END, GRADIENTS, START, Driver, Job
+from targets.driver import END, GRADIENTS, START, Driver, Job
 
 Array = npt.NDArray[Any]
 Target = tuple[Driver, str]
