@@ -36,6 +36,7 @@ _LEAVES = 4096  # of a call that is asked while there are smaller ones
 _ALL = 256  # points that are all looked at
 _SHOWN = 120  # letters of an argument or an answer
 _VARIANTS = 300  # calls of another kind that are looked at
+_FIRST = 12  # calls, of which one at least has to be answered
 _ROUNDS = 3  # of points drawn anew, before every call is looked at
 
 
@@ -101,11 +102,12 @@ class _Search:
         self.seen: list[_Seen] = []
         self.against: list[_Seen] = []
         self.decided: dict[str, tuple[_Seen, Any]] = {}
+        self.answered: bool | None = None  # not asked yet
 
     def ask_all(self) -> None:
         """Ask until no call tells apart what remains."""
         draws = 0
-        while self.left and not self.asking.spent and size(self.cubes) > 1:
+        while self.left and self.answered is not False and not self.asking.spent and size(self.cubes) > 1:
             chosen = self._chosen(draws)
             if not chosen:
                 if draws < _ROUNDS and size(self.cubes) > _ALL:
@@ -115,13 +117,27 @@ class _Search:
             if not chosen:
                 return
             self._ask(chosen)
-        if not self.seen and self.left:  # nothing to choose between: one call all the same
+        if (
+            not self.seen and self.left and self.answered is not False
+        ):  # nothing to choose: one call all the same
             self._ask(self.left[:1])
+
+    def _is_answered(self) -> bool:
+        """Whether a call is, of the first that the document answers; of a function of other arguments none is."""
+        own = partial(self.formula.transcription, self.own)
+        first = islice((p for p in self.left if answer_of(own, p.arguments).kind == "returned"), _FIRST)
+        return any(a.kind == "returned" for p in first for a in self.asking.answers([self._call(p)]))
+
+    def _call(self, probe: _Probe) -> Call:
+        given = {k: sent(v) for k, v in probe.arguments.items()}
+        return Call(self.formula.id, (), given, reason="splits what remains")
 
     def ask_beyond(self) -> bool:
         """Ask something of another kind, where the points that remain are not one program and do not give the same."""
+        if not self.answered or self.asking.spent or not 1 < size(self.cubes) <= _ALL:
+            return False
         some = self._some(0)
-        if self.asking.spent or not 1 < size(self.cubes) <= _ALL or len({self.program(p) for p in some}) == 1:
+        if len({self.program(p) for p in some}) == 1:
             return False
         own = [p.arguments for p in _probes(self.formula.id)]
         for arguments in variants(own, _VARIANTS, self.asking.calls):
@@ -138,11 +154,11 @@ class _Search:
         return program(self.formula.id, point)
 
     def _ask(self, chosen: Sequence[_Probe]) -> None:
-        calls = [
-            Call(self.formula.id, (), {k: sent(v) for k, v in p.arguments.items()}, reason="splits what remains")
-            for p in chosen
-        ]
-        answers = self.asking.answers(calls)
+        answers = self.asking.answers([self._call(p) for p in chosen])
+        if not self.answered:
+            self.answered = any(a.kind == "returned" for a in answers) or self._is_answered()
+            if not self.answered:
+                return
         self.left = [p for p in self.left if all(p is not c for c in chosen)]
         for probe, answer in zip(chosen, answers, strict=False):  # fewer where no more may be asked
             if answer.kind in {"returned", "raised"}:

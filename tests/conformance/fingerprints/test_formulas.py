@@ -69,3 +69,11 @@ def test_a_witness_decides_each_choice() -> None:
     point = next(formula.behaviour.neighbours())
     found = fingerprint(formula.at(point), array="numpy", formula=formula.id)
     assert set(found.witnesses) == {n for n, v in found.fields.items() if v not in {UNDECIDED, INDISTINGUISHABLE}}
+
+
+def test_a_function_of_other_arguments_is_not_asked_every_call() -> None:
+    found = fingerprint(lambda x, s: x / s, array="numpy", formula="torchao/choose_qparams_affine")
+    assert found.calls <= 18
+    assert found.profiles == ()
+    assert set(found.fields.values()) == {UNDECIDED}
+    assert any("unexpected keyword argument" in note for note in found.refused)
