@@ -117,9 +117,7 @@ class _Search:
             if not chosen:
                 return
             self._ask(chosen)
-        if (
-            not self.seen and self.left and self.answered is not False
-        ):  # nothing to choose: one call all the same
+        if not self.seen and self.left and self.answered is not False:  # nothing to choose: one call all the same
             self._ask(self.left[:1])
 
     def _is_answered(self) -> bool:
