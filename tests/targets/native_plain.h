@@ -33,6 +33,13 @@ Bytes pack(Words a, Words b) {
   return packed_in_lanes<Bytes>(a, b, kSigned ? -128 : 0, kSigned ? 127 : 255);
 }
 
+template <bool kSecond>
+Ints after_zeros(Words v) {
+  Words to = {};
+  for (int i = 0; i < kN; ++i) to[2 * i + 1] = v[i / 4 * 8 + 4 * kSecond + i % 4];
+  return (Ints)to;
+}
+
 inline Words saturating_difference(Words a, Words b) {
   Words to;
   for (int i = 0; i < 2 * kN; ++i) {

@@ -24,16 +24,10 @@ struct Elements {
   [[gnu::always_inline]] explicit Elements(const M* p) {
     for (int i = 0; i < kParts; ++i)
       if constexpr (kNarrow)
-        v[i] = unpacked(at<Words>(p + i / 2 * kPair), i % 2);
+        v[i] = i % 2 ? (Floats)after_zeros<true>(at<Words>(p + i / 2 * kPair))
+                     : (Floats)after_zeros<false>(at<Words>(p + i / 2 * kPair));
       else
         v[i] = at<Floats>(p + i * kN);
-  }
-
-  // Of each lane the first or the second half, widened.
-  [[gnu::always_inline]] static Floats unpacked(Words both, bool second) {
-    const auto half = [](int k, int offset) { return k % 2 ? 2 * kN + k / 8 * 8 + offset + k % 8 / 2 : k; };
-    if (second) return (Floats)shuffled(Words{}, both, [half](int k) { return half(k, 4); });
-    return (Floats)shuffled(Words{}, both, [half](int k) { return half(k, 0); });
   }
 
   // Where among the vectors, stored one after the other, elements 4k to 4k + 3 are.

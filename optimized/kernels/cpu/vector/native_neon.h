@@ -2,6 +2,12 @@
 
 namespace halfeven::HALFEVEN_ISA {
 
+// As in vector.h: compilers find these instructions in its loops mostly, but not where much else is going on.
+[[gnu::always_inline]] inline Floats fused(Floats x, Floats y, Floats z) {
+  return (Floats)vfmaq_f32((float32x4_t)z, (float32x4_t)x, (float32x4_t)y);
+}
+[[gnu::always_inline]] inline Floats half_even(Floats x) { return (Floats)vrndnq_f32((float32x4_t)x); }
+
 // To the nearest integer, ties to even. What no int32 holds saturates, and NaN becomes 0.
 [[gnu::always_inline]] inline Ints to_ints(Floats v) { return (Ints)vcvtnq_s32_f32((float32x4_t)v); }
 inline constexpr bool kIntsSaturate = true;
@@ -14,6 +20,12 @@ template <bool kSigned>
   const int16x8_t first = (int16x8_t)a, second = (int16x8_t)b;
   if constexpr (kSigned) return (Bytes)vqmovn_high_s16(vqmovn_s16(first), second);
   return (Bytes)vqmovun_high_s16(vqmovun_s16(first), second);
+}
+
+template <bool kSecond>
+[[gnu::always_inline]] inline Ints after_zeros(Words v) {
+  const int16x8_t none = {};
+  return (Ints)(kSecond ? vzip2q_s16(none, (int16x8_t)v) : vzip1q_s16(none, (int16x8_t)v));
 }
 
 [[gnu::always_inline]] inline Words saturating_difference(Words a, Words b) {

@@ -15,6 +15,21 @@ using Native = __m256i;
 using NativeHalf = __m128i;
 #endif
 
+// As in vector.h: compilers find these instructions in its loops mostly, but not where much else is going on.
+[[gnu::always_inline]] inline Floats fused(Floats x, Floats y, Floats z) { return HALFEVEN_MM(fmadd_ps)(x, y, z); }
+[[gnu::always_inline]] inline Floats half_even(Floats x) {
+#if HALFEVEN_VECTOR == 64
+  return _mm512_roundscale_ps(x, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
+#else
+  return _mm256_round_ps(x, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
+#endif
+}
+
+// Of operands that are not ordered these instructions give the second.
+[[gnu::always_inline]] inline Floats limited(Floats x, Floats low, Floats high) {
+  return HALFEVEN_MM(min_ps)(high, HALFEVEN_MM(max_ps)(low, x));
+}
+
 // To the nearest integer, ties to even. What no int32 holds, and NaN, become the least one.
 [[gnu::always_inline]] inline Ints to_ints(Floats v) { return (Ints)HALFEVEN_MM(cvtps_epi32)(v); }
 inline constexpr bool kIntsSaturate = false;
@@ -27,6 +42,13 @@ template <bool kSigned>
 [[gnu::always_inline]] inline Bytes pack(Words a, Words b) {
   return (Bytes)(kSigned ? HALFEVEN_MM(packs_epi16)((Native)a, (Native)b)
                          : HALFEVEN_MM(packus_epi16)((Native)a, (Native)b));
+}
+
+// Of each lane of 128 bits the first or the second half of the words, each after a word of 0.
+template <bool kSecond>
+[[gnu::always_inline]] inline Ints after_zeros(Words v) {
+  if constexpr (kSecond) return (Ints)HALFEVEN_MM(unpackhi_epi16)(Native{}, (Native)v);
+  return (Ints)HALFEVEN_MM(unpacklo_epi16)(Native{}, (Native)v);
 }
 
 [[gnu::always_inline]] inline Words saturating_difference(Words a, Words b) {
@@ -67,6 +89,11 @@ template <class V>
   HALFEVEN_MM(stream_ps)(static_cast<float*>(p), (Floats)v);
 }
 inline void fence() { _mm_sfence(); }
+
+// Four doubles: a sum that is spelled as a product with 1.
+[[gnu::always_inline]] inline Vector<double, 4> fused(Vector<double, 4> x, Vector<double, 4> y, Vector<double, 4> z) {
+  return (Vector<double, 4>)_mm256_fmadd_pd(x, y, z);
+}
 
 // Four floats in memory.
 [[gnu::always_inline]] inline Vector<double, 4> doubles(const float* p) { return (Vector<double, 4>)_mm256_cvtps_pd(_mm_loadu_ps(p)); }

@@ -68,8 +68,9 @@ template <class V>
 }
 
 // NaN passes through, by the order of the operands.
-[[gnu::always_inline]] inline Floats limited(Floats x, Floats low, Floats high) {
-  const Floats above = low > x ? low : x;
+template <class V>
+[[gnu::always_inline]] inline V limited(V x, V low, V high) {
+  const V above = low > x ? low : x;
   return high < above ? high : above;
 }
 
