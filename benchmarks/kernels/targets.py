@@ -13,6 +13,8 @@ _TARGETS = (
     ("fake quantize", _BROADCAST, "cache", 1.3),
     ("fake quantize", _BROADCAST, "memory", 0.75),
     ("fake quantize", ("blocks of 32",), "memory", 1.3),
+    ("dequantize", _BROADCAST, "cache", 1.3),
+    ("dequantize", _BROADCAST, "memory", 1.0),
     ("backward", (*_BROADCAST, "blocks of 32", "blocks of 128"), "cache", 1.5),
     ("backward", (*_BROADCAST, "blocks of 32", "blocks of 128"), "memory", 1.5),
 )

@@ -19,7 +19,7 @@ import torch
 
 from halfeven.optimized.kernels.cuda import launcher
 
-__all__ = ["available", "choose", "load", "path"]
+__all__ = ["available", "choose", "load", "past_caches", "path"]
 
 _LIBRARY = Path(__file__).with_name("_cpu.so")
 _VARIABLE = "HALFEVEN_KERNELS"
@@ -88,6 +88,16 @@ def choose(isa: str) -> None:
     library.halfeven_isa(_ISAS.index(isa))
 
 
+def past_caches(size: int = 0) -> int:
+    """The bytes of operands and result from which a result is written past the caches; 0 without compiled kernels.
+
+    They are those of the processor's largest cache, 64 MiB at most. Where ``size`` is positive, it is that from now on:
+    for tests.
+    """
+    library, _ = _loaded()
+    return 0 if library is None else int(library.halfeven_cache_bytes(size))
+
+
 @functools.cache
 def _loaded() -> tuple[ctypes.CDLL | None, str]:
     """The library, or None and why not."""
@@ -106,4 +116,6 @@ def _loaded() -> tuple[ctypes.CDLL | None, str]:
         return None, f"the compiled kernels do not load: {error}"
     library.halfeven_isa.argtypes = (ctypes.c_int,)
     library.halfeven_isa.restype = ctypes.c_int
+    library.halfeven_cache_bytes.argtypes = (ctypes.c_int64,)
+    library.halfeven_cache_bytes.restype = ctypes.c_int64
     return library, ""

@@ -17,7 +17,7 @@ struct ByIsa {
   F here() const { return each[static_cast<int>(isa())]; }
 };
 
-// The bytes of the largest cache, as the system tells them; above this, operands and result do not stay in caches.
+// The bytes of operands and result from which they do not stay in caches: those of the largest cache, within limits.
 int64_t cache_bytes();
 
 }  // namespace halfeven
@@ -25,3 +25,6 @@ int64_t cache_bytes();
 // Sets the instruction set where 0 <= wanted and the processor has it, and returns the one in use, by its number in
 // Isa. For the loader and tests.
 extern "C" __attribute__((visibility("default"))) int halfeven_isa(int wanted);
+
+// Sets the bytes of the caches where wanted > 0, and returns those in use. For tests.
+extern "C" __attribute__((visibility("default"))) int64_t halfeven_cache_bytes(int64_t wanted);

@@ -77,9 +77,15 @@ void fast_dequantize(const ForwardSettings& settings, const ForwardJob& job) {
         scaled_row<In, T, false>(q, out, job.len, s[r], o[r]);
     } else {
       int64_t i = 0;
-      for (; i + kPair <= job.len; i += kPair)
-        scaled<In, T, false>(q + i, out + i * kOut, at<Floats>(s + i), at<Floats>(s + i + kN), at<Floats>(o + i),
-                             at<Floats>(o + i + kN));
+      const auto pairs = [&]<bool kStream>(std::bool_constant<kStream>) __attribute__((always_inline)) {
+        for (; i + kPair <= job.len; i += kPair)
+          scaled<In, T, kStream>(q + i, out + i * kOut, at<Floats>(s + i), at<Floats>(s + i + kN), at<Floats>(o + i),
+                                 at<Floats>(o + i + kN));
+      };
+      if (past && reinterpret_cast<uintptr_t>(out) % kVector == 0)
+        pairs(std::true_type{});
+      else
+        pairs(std::false_type{});
       for (; i < job.len; ++i) scaled_row<In, T, false>(q + i, out + i * kOut, 1, s[i], o[i]);
     }
   }
