@@ -71,7 +71,7 @@ SETTINGS = (*FLAGS, "-DHALFEVEN_TARGETS=" + " ".join(f"X({isa})" for isa in ISAS
 def built(machine: Machine, kernels: Path = KERNELS, only: str = "") -> Path:
     """The driver with the kernels of a folder; what was compiled before of the same text is taken as it is.
 
-    ``only`` names a target whose forward loops are of that folder, compiled fast; all else is of the tree.
+    ``only``, such as ``forward/avx2``, names what alone is of that folder, compiled fast; all else is of the tree.
     """
     paths = [p for room in ("forward", "backward", "reduce") for p in sorted((kernels / "cpu" / room).glob("*.cpp"))]
     sources = [_DRIVER, kernels / "cpu/isa.cpp", *(p for p in paths if p.name != "operators.cpp")]
@@ -82,7 +82,7 @@ def built(machine: Machine, kernels: Path = KERNELS, only: str = "") -> Path:
 
 
 def _one(machine: Machine, kernels: Path, source: Path, only: str) -> Path:
-    if only and source.is_relative_to(kernels) and (source.parent.name, source.stem) != ("forward", only):
+    if only and source.is_relative_to(kernels) and f"{source.parent.name}/{source.stem}" != only:
         kernels, source = KERNELS, KERNELS / source.relative_to(kernels)
     changed = bool(only) and source.is_relative_to(kernels) and kernels != KERNELS
     return _compiled(machine, kernels if changed or not only else KERNELS, source, ("-O1",) if changed else ())
