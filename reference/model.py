@@ -70,12 +70,14 @@ class EvaluationModel(Decoding, Storing):
         "integer",
         {
             "int32-sum": "converts to int32 after adding the zero point",
+            "int64-int32": "converts to int64 and keeps the low 32 bits before adding the zero point",
             "int32-saturating": "converts to int32, saturating, before adding the zero point",
             "int32-exact": "converts to int32 and adds the zero point without wrapping",
             "int16": "keeps the low 16 bits before adding the zero point",
             "int16-sum": "keeps the low 16 bits after adding the zero point",
             "int8": "keeps the low 8 bits before adding the zero point",
             "int8-sum": "keeps the low 8 bits after adding the zero point",
+            "int8-exact": "adds the zero point in float64 and keeps the low 8 bits",
         },
     )
     subtract: str = _also(
@@ -145,13 +147,15 @@ class EvaluationModel(Decoding, Storing):
             "float32": "rounds the quotient to float32",
         }
     )
-    # The last two are of rules with a constant half: half-up, half-down and half-truncated; else the half is added.
+    # One sum, and fused, are of rules with a constant half: half-up, half-down and half-truncated; else the half is
+    # added. The last is written for gradients to pass: of an infinity it makes NaN, and 0 of -0.
     half: str = choice(
         {
             "exact": "decides ties exactly",
             "added": "adds the half in floating point",
             "with-zero-point": "adds the zero point and the half in one sum",
             "fused": "multiplies and adds the half in one rounding",
+            "difference": "computes (r - v) + v of a quotient v that is r when rounded",
         }
     )
     form: str = choice(
@@ -264,10 +268,13 @@ def rounded_of(model: EvaluationModel, v: Array, z: Array, lo: Array, hi: Array)
 
 
 def codes_of(model: EvaluationModel, v: Array, r: Array, z: Array, lo: Array, hi: Array) -> Array:
-    """The third stage: codes of integers ``r``; read are integer, clamp, overflow, ends, nan, where the sum is made."""
+    """The third stage: codes of integers ``r``; read are integer, clamp, overflow, ends, nan, where the sum is made.
+
+    Of ``v``, what was rounded, only NaN matters.
+    """
     with np.errstate(all="ignore"):
         q = converted(r, _addend(model, z, lo) if _adds_after(model) else None, model.integer)
-        return _nan(model, _to_grid(model, q, lo, hi), np.isnan(v), z, lo, hi)
+        return _nan(model, _to_grid(model, q, lo, hi), np.isnan(v) | np.isnan(r), z, lo, hi)
 
 
 def dequantize(

@@ -20,11 +20,13 @@ _CASTS = {
     "int32": (32, False),
     "int64": (64, False),
     "int64-sum": (64, True),
+    "int64-int32": (64, False),
     "int32-sum": (32, True),
     "int16": (16, False),
     "int16-sum": (16, True),
     "int8": (8, False),
     "int8-sum": (8, True),
+    "int8-exact": (8, True),
 }
 _DIFFERENCES = {"int16-difference": np.int16, "int8-difference": np.int8, "uint8-difference": np.uint8}
 
@@ -90,6 +92,8 @@ def rounded(v: Array, rule: str, half: str) -> Array:
     """Integers by a rule; a half that was added before (``half``) is not added again."""
     half_of = v.dtype.type(0.5)
     match rule, half:
+        case _, "difference":
+            r = (rounded(v, rule, "exact") - v) + v
         case "half-truncated", "exact":
             r = _half_truncated(v)
         case _, "exact":
@@ -136,13 +140,14 @@ def converted(r: Array, addend: Array | None, integer: str) -> Array:
         return (_x86(r, 32) + extra.astype(np.int64)).astype(_DIFFERENCES[integer]).astype(np.float64)
     bits, of_sum = _CASTS[integer]
     if of_sum and addend is not None:
-        r, extra = r + addend.astype(r.dtype), np.zeros(())
+        r, extra = r + addend.astype(np.float64 if integer == "int8-exact" else r.dtype), np.zeros(())
     code = _x86(r, max(bits, 32))
     total: Array
     if bits < 32:  # noqa: PLR2004 - C adds what is narrower as int
         total = code.astype(f"int{bits}").astype(np.int64) + extra.astype(np.int64)
     else:
-        total = (code + extra.astype(np.int64)).astype(f"int{bits}")
+        kept = "int32" if integer == "int64-int32" else f"int{bits}"
+        total = (code.astype(kept) + extra.astype(np.int64)).astype(kept)
     return total.astype(np.float64)
 
 

@@ -1,14 +1,15 @@
 """Codes of causes: ``HE101`` is, in every report and for ever, that 1/s is multiplied by where the document divides.
 
-    HE1xx  how an affine quantizer computes        HE2xxx  what a formula chooses: scales, ranges, gradients
-    HE4xx  what is raised                          HE3xxx  what else a formula computes: codes, reals, formats
+    HE1xx  how an affine quantizer computes;       HE2xxx  what a formula chooses: scales, ranges, gradients
+    HE2xx  the same, what was added since          HE3xxx  what else a formula computes: codes, reals, formats
+    HE4xx  what is raised
     HE5xx  the contract of a call
     HE6xx  where in the calls it happens           HE7xx   arguments read otherwise than they are given
     HE8xx  properties that every quantizer has     HE9xx   no cause is known
 
 A code stands for what an implementation does, so one that several formulas know, under whatever names, is one code. The
 tables are data next to this file: ``choices.toml`` for the choices of behaviours, ``affine.toml`` for what is told of
-HE1xx, ``other.toml`` for all that is no choice. A number is never given twice; ``tools/codes.py`` gives new ones.
+HE1xx and HE2xx, ``other.toml`` for all that is no choice. No number is given twice; ``tools/codes.py`` gives new ones.
 """
 
 import tomllib

@@ -28,7 +28,9 @@ __all__ = ["LIMITING", "every", "monotone", "predicted", "run_ends", "specials"]
 
 _WIDE = 512  # boundaries of a grid with more codes that are looked at
 _FAR = 2.0**30  # codes: nothing that has 32 bits overflows before
-_WRAPPING = frozenset({"int16", "int16-sum", "int8", "int8-sum"})
+#: The bits that are kept where more are converted.
+_BITS = {"int16": 16, "int16-sum": 16, "int8": 8, "int8-sum": 8, "int8-exact": 8, "int64-int32": 32}
+_WRAPPING = frozenset(_BITS) - {"int64-int32"}
 _BYTE = np.iinfo(np.int8)
 #: Divisions that limit x to the range of the grid: their codes ascend if those of the largest inputs are its ends.
 LIMITING = frozenset(EvaluationModel.choices()["division"]) - frozenset(Coding.choices()["division"])
@@ -44,21 +46,29 @@ def monotone(model: EvaluationModel, grid: Grid, *, zero_points: bool = True) ->
     # What is limited last, since the zero point is in it already, or is 0.
     added = not zero_points or model.zero_point == "before-rounding"
     added = added or (model.zero_point == "fused" and model.division in Coding.choices()["division"])
-    last = model.clamp in {"before-zero-point", "twice"} and added and model.integer not in _WRAPPING
-    early = model.clamp == "before-rounding" or last
-    if not (model.overflow == "saturate" or early or model.division in LIMITING):
+    last = model.clamp in {"before-zero-point", "twice"} and added
+    held = _held(model, grid)
+    narrow = model.integer in _WRAPPING
+    if not (model.overflow == "saturate" or model.clamp == "before-rounding" or (last and not narrow)):
+        return model.division in LIMITING and (not narrow or _whole(grid))
+    if narrow and model.overflow == "wrap":
+        return _whole(grid)
+    return model.integer not in _BITS or held
+
+
+def _whole(grid: Grid) -> bool:
+    """Whether all is modulo a power of two of which the number of codes is a divisor."""
+    return (1 << _BYTE.bits) % (grid.num_steps + 1) == 0
+
+
+def _held(model: EvaluationModel, grid: Grid) -> bool:
+    """Whether what is converted was limited to what the type holds, with any zero point of the grid."""
+    if model.clamp == "after" or model.integer not in _BITS:
         return False
-    if model.integer not in _WRAPPING:
-        return True
-    if model.overflow == "wrap":  # all is modulo a power of two of which the number of codes is a divisor
-        return (1 << _BYTE.bits) % (grid.num_steps + 1) == 0
-    narrow = grid.qmin >= _BYTE.min and grid.qmax <= _BYTE.max
-    match model.integer, model.clamp:
-        case ("int8", ("before-zero-point" | "twice")) | ("int8-sum", "before-rounding"):
-            return narrow
-        case (("int16" | "int16-sum"), ("before-rounding" | "before-zero-point" | "twice")):
-            return grid.bits <= _BYTE.bits
-    return False
+    of_sum = model.integer.endswith(("-sum", "-exact"))
+    most = 0 if of_sum == (model.clamp == "before-rounding") else max(abs(grid.qmin), abs(grid.qmax))
+    end = 1 << (_BITS[model.integer] - 1)
+    return -end <= grid.qmin - most and grid.qmax + most < end
 
 
 def predicted(model: EvaluationModel, x: Array, given: Given) -> Array:

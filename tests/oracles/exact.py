@@ -146,6 +146,7 @@ def quantize(
     if model.clamp in ("before-zero-point", "twice"):
         r = _clamp(r, lo, hi)
     q, held = _sum(model, r, z, late, wide)
+    is_nan = is_nan or isnan(r)
     if is_nan and not (model.nan == "propagate" and model.integer.startswith("int")):
         return _nan_code(model, exact_zero, grid, FORMATS["float64"] if _is_limited_again(model, grid, held) else held)
     return _to_grid(model, q, grid, held)
@@ -332,6 +333,8 @@ def _in_codes(
 
 def _rounded(model: EvaluationModel, v: float, form: Format) -> float:
     rule = model.rounding
+    if model.half == "difference":
+        return add(add(_rounded(replace(model, half="exact"), v, form), -v, form), v, form)
     if not isfinite(v):
         return v
     match rule, model.half:
@@ -383,6 +386,11 @@ def _sum(model: EvaluationModel, r: float, z: float, exact_zero: float, form: Fo
             q = float((code + int(extra) + 2**31) % 2**32 - 2**31)
         case "int32-sum" | "int64-sum" as name:
             q = _integer(summed, 0.0, int(name[3:5]))
+        case "int64-int32":
+            low = int(_integer(r, 0.0, 64)) + int(extra)
+            q = float((low + 2**31) % 2**32 - 2**31)
+        case "int8-exact":
+            q = float((int(_integer(add(r, extra, wide), 0.0, 32)) + 2**7) % 2**8 - 2**7)
         case short:
             bits, of_sum = int(short.removesuffix("-sum")[3:]), short.endswith("-sum")
             code = int(_integer(summed if of_sum else r, 0.0, 32))

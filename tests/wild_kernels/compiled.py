@@ -13,15 +13,16 @@ import numpy as np
 from wild_kernels import F32, Array, Kernel
 from wild_kernels.quantizers import ADDED, AWAY, RECIPROCAL, UP
 
-__all__ = ["COMPILED", "compiler"]
+__all__ = ["COMPILED", "compiler", "flags"]
 
 
 def compiler() -> str | None:
     """A compiler for x86 with fused multiplications, if one is here."""
-    return shutil.which("gcc") if platform.machine() == "x86_64" and "fma" in _flags() else None
+    return shutil.which("gcc") if platform.machine() == "x86_64" and "fma" in flags() else None
 
 
-def _flags() -> str:
+def flags() -> str:
+    """What the processor can do, in its words."""
     info = Path("/proc/cpuinfo")
     return info.read_text(encoding="utf-8") if info.exists() else ""
 

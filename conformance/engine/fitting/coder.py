@@ -106,6 +106,7 @@ class Coder:
                     known[key].boxes.append(box)
                     continue
                 total = np.concatenate([p.astype(np.float64) for p in parts]) + exact
+                nan = np.isnan(near) | np.isnan(total)
                 # A scale that is rounded to nothing takes a quotient out of the grid: then its ends decide.
                 hits = ~(inside & self._within(total - self._zero)) | nan | (total == codes)
                 if any(p.dtype.itemsize < 4 for p in parts):  # noqa: PLR2004 - where a sum of codes may be rounded

@@ -17,11 +17,14 @@ __all__ = ["CHOICES", "decode_options", "quotient_options", "roundings"]
 CHOICES = {name: tuple(map(str, words)) for name, words in EvaluationModel.choices().items()}
 _DTYPES = ("float16", "bfloat16", "float32")
 _WHOLE = ("toward-zero", "floor", "ceil")  # rules that have no half
-_ROUNDINGS: tuple[Box, ...] = tuple(
-    {"rounding": (rule,)} if rule in _WHOLE else {"rounding": (rule,), "half": (half,)}
-    for rule in CHOICES["rounding"]
-    for half in ("exact", "added")
-    if rule not in _WHOLE or half == "exact"
+_ROUNDINGS: tuple[Box, ...] = (
+    *(
+        {"rounding": (rule,)} if rule in _WHOLE else {"rounding": (rule,), "half": (half,)}
+        for rule in CHOICES["rounding"]
+        for half in ("exact", "added")
+        if rule not in _WHOLE or half == "exact"
+    ),
+    {"rounding": ("half-even",), "half": ("difference",)},  # as gradients are passed with torch.round
 )
 
 
