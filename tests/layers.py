@@ -47,7 +47,7 @@ LAYERS = {
         ("fingerprints.cubes", "fingerprints.result", "fingerprints.residual", "fingerprints.beyond"),
         ("fingerprints.kinds", "fingerprints.telling"),
         ("fingerprints.asking", "fingerprints.models"),
-        ("fingerprints.runs",),
+        ("fingerprints.identities", "fingerprints.runs"),
         ("fingerprints.search",),
         ("fingerprints.proof", "fingerprints.subject"),
         ("fingerprints.elsewhere", "fingerprints.regions"),

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from halfeven.conformance.fingerprints.cubes import size
+from halfeven.conformance.fingerprints.identities import one_function
 from halfeven.conformance.fingerprints.models import Asked, Given, Spent, Stages, Work, agreeing, of_model
 from halfeven.conformance.fingerprints.runs import LIMITING, every, monotone, predicted, run_ends, specials
 from halfeven.conformance.fingerprints.search import Search
@@ -17,6 +18,7 @@ __all__ = ["Proved", "proved"]
 
 _PARTS = 1 << 22  # of the models that are followed
 _MATTER = ("overflow", "integer", "clamp", "zero_point", "division")
+_BY_RULE = "the same for every input, since the steps in which they differ round to the same"
 _WIDEST = 4096  # steps of a grid whose boundaries are all looked at
 
 
@@ -54,17 +56,19 @@ def proved(search: Search, pairs: Sequence[tuple[float, int]], *, nan: bool = Tr
     done: list[tuple[float, int]] = []
     work = Work(_PARTS)
     whole = asked.operation == "dequantize" or bool(every(asked.dtype).size)
-    if not whole and (why := _not_monotone(search, any(zero for _, zero in pairs))):
+    why = "" if whole else _not_monotone(search, any(zero for _, zero in pairs))
+    by_rule = bool(why) and one_function(search.cubes, asked)
+    if why and not by_rule:
         return Proved((), open=why)
-    how = "the same for every input: the first and last input of every run of equal codes"
+    how = _BY_RULE if by_rule else "the same for every input: the first and last input of every run of equal codes"
     if whole:
         how = "every code" if asked.operation == "dequantize" else f"every {asked.dtype.name}"
     for scale, zero in dict.fromkeys(pairs):
         given = Given(asked, np.empty(0, asked.dtype), np.asarray(scale, asked.scale_dtype), zero)
-        if not whole and _limiting(search) and not _ends_are_the_grids(model, given):
+        if not whole and not by_rule and _limiting(search) and not _ends_are_the_grids(model, given):
             why = f"with scale {scale!r} and zero point {zero} the largest inputs have other codes than the grid's ends"
             return Proved(tuple(done), how, why)
-        tried = _deciding(model, given, whole=whole)
+        tried = [replace(given, x=specials(asked.dtype))] if by_rule else _deciding(model, given, whole=whole)
         for one in tried:
             one = one if nan else replace(one, x=one.x[~np.isnan(one.x.astype(np.float64))])  # noqa: PLW2901
             try:

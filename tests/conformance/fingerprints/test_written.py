@@ -28,7 +28,10 @@ KERNELS = {
 SAMPLE = (
     "torch: LSQ's rounding",
     "torch: to int64",
-    "C: lroundf_long",
+    "NumPy: astype wraps",
+    "torch: to int8, wraps",
+    "C: lrintf",
+    "C: lroundf",
     "C: three",
 )
 ASKED = [name for name in KERNELS if EVERYTHING or name in SAMPLE]
