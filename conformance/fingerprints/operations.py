@@ -14,7 +14,7 @@ from halfeven.conformance.fingerprints.elsewhere import ask_elsewhere
 from halfeven.conformance.fingerprints.models import Asked, Given, Spent, Stages, agreeing, of_model
 from halfeven.conformance.fingerprints.result import Fingerprint
 from halfeven.conformance.fingerprints.search import Search, Seen, scouting, splitting
-from halfeven.conformance.fingerprints.subject import Subject, differ, own_grid, own_zero
+from halfeven.conformance.fingerprints.subject import Subject, differ, oddity, own_grid, own_zero
 from halfeven.conformance.fingerprints.told import told
 from halfeven.reference import Grid
 from halfeven.reference.model import EvaluationModel
@@ -70,7 +70,8 @@ def fingerprint_of_operation(
         asking.note(f"takes amax for the real of {subject.handed.qmax + subject.beyond}, which is beyond its codes")
     if subject.fixed is not None:
         asking.note(f"takes no zero point, or makes nothing of it: it has {subject.fixed}, and no other was asked")
-    ask_elsewhere(subject, search)
+    if not subject.odd:
+        ask_elsewhere(subject, search)
     return told(subject, search, name)
 
 
@@ -79,6 +80,8 @@ def _first_that_stands(tried: Iterator[tuple[Subject, Search]]) -> tuple[Subject
     begun: list[tuple[Subject, Search]] = []
     for subject, search in tried:
         begun.append((subject, search))
+        if subject.odd:
+            return subject, search
         if search.seen and not search.against:
             _ask_on(subject, search)
             if not (search.against and subject.takes_amax):  # then s may be qmax / amax, or amax / qmax
@@ -97,7 +100,14 @@ def _tried(
         asked = Asked(operation, dtypes[0], handed, dtypes[1])
         subject = Subject(asking, asked, handed, _zeros(handed), given=grid is not None)
         for one in _of_amax(subject) if subject.takes_amax else [subject]:
-            yield from _kept_to(one, list(_scout(one)))
+            seen = list(_scout(one))
+            one.odd = oddity(seen)
+            if one.odd:
+                found = Search(one.asked)
+                found.seen += seen
+                yield one, found
+                return
+            yield from _kept_to(one, seen)
 
 
 def _of_amax(subject: Subject) -> Iterator[Subject]:

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from math import comb
 from typing import Any
 
 import numpy as np
@@ -21,6 +22,9 @@ __all__ = ["Regional", "explained", "regional"]
 
 _TEXTBOOK = PROFILES["onnx"]
 _UNKNOWN = "what no known model does"
+_CODES = 8  # that a model gives outside a region in which none is known: with fewer some model gives anything
+_SHARE = 0.25  # of all answers, those that it gives there at least
+_BITS = 10.0  # what it takes to believe in a region of calls: that chance splits them so, one in so many
 
 
 @dataclass(frozen=True)
@@ -56,6 +60,8 @@ def regional(found: Explanation | None, seen: Sequence[Seen]) -> Regional | None
         return None
     rest, inside = found.parts
     assert rest.model is not None, "asked before"
+    if inside.model is None and not _is_seen(rest, inside, seen):
+        return None
     where, fields, alternatives = inside.place, dict[str, Any](), dict[str, tuple[Any, ...]]()
     for name in FIELDS[seen[0].given.asked.operation]:
         known = _values(rest, name, seen)
@@ -72,6 +78,20 @@ def regional(found: Explanation | None, seen: Sequence[Seen]) -> Regional | None
             fields[name] = f"depends on the region ({where}): there {other}, else {one}"
             alternatives.pop(name, None)
     return Regional(fields, alternatives, rest.model, rest.words, where)
+
+
+def _is_seen(rest: Part, inside: Part, seen: Sequence[Seen]) -> bool:
+    """Whether enough was seen of the rest to believe in a region of which nothing is known."""
+    assert rest.mask is not None, "a part with a model"
+    codes = np.unique(np.concatenate([s.value.astype(np.float64) for s in seen])[rest.mask])
+    grid = seen[0].given.asked.grid
+    if rest.mask.mean() < _SHARE or codes.size < min(_CODES, grid.num_steps):
+        return False
+    if not inside.where or not inside.where[0].is_of_calls:
+        return True
+    ends = np.cumsum([s.value.size for s in seen])[:-1]
+    outside = sum(bool(part.any()) for part in np.split(rest.mask, ends))
+    return float(np.log2(comb(len(seen), outside))) >= _BITS
 
 
 def _values(part: Part, name: str, seen: Sequence[Seen]) -> tuple[Any, ...]:

@@ -18,7 +18,7 @@ from halfeven.reference import Grid
 from halfeven.reference.blocks import Array
 from halfeven.reference.systems import PROFILES
 
-__all__ = ["Subject", "differ", "own_grid", "own_zero"]
+__all__ = ["Subject", "differ", "oddity", "own_grid", "own_zero"]
 
 _FAR = 2.0**30  # codes: no conversion overflows before
 _LIMITED = 4  # inputs that have the last code: so many that it is no rounding
@@ -37,6 +37,7 @@ class Subject:
         beyond: codes from the greatest to the one that an amax is taken for, where it is told that.
         given: whether the grid was named, and no other is asked.
         uneven: the calls in which equal inputs have different answers.
+        odd: why it is no quantizer at all, in words, as seen in the first calls; empty where it may be one.
         elsewhere: calls in which something is done that no model does that gives the others.
         pairs: of scale and zero point that were asked.
     """
@@ -48,6 +49,7 @@ class Subject:
     fixed: int | None = None
     beyond: int = 0
     given: bool = False
+    odd: str = ""
     uneven: list[Seen] = field(default_factory=list)
     elsewhere: list[Seen] = field(default_factory=list)
     pairs: list[tuple[float, int]] = field(default_factory=list)
@@ -152,6 +154,22 @@ def own_zero(seen: Sequence[Seen]) -> int | None:
     if found.size != 1 or not found[0].is_integer() or (not others and found[0] == first.given.zero):
         return None
     return int(found[0])
+
+
+def oddity(seen: Sequence[Seen]) -> str:
+    """What tells that calls are no quantizer's: nothing depends on x, or codes are no integers; empty for nothing."""
+    if not seen:
+        return ""
+    numbers = [s.at(np.flatnonzero(~np.isnan(s.given.x.astype(np.float64)))) for s in seen]
+    if not any(differ(s.value, np.broadcast_to(s.value[:1], s.value.shape)).any() for s in numbers):
+        return "gives one answer for every input of a call"
+    for s in numbers if seen[0].given.asked.operation == "quantize" else ():
+        with np.errstate(all="ignore"):
+            near = np.abs(s.given.x.astype(np.float64) / s.given.step) < _FAR
+        value = s.value[near].astype(np.float64)
+        if not np.array_equal(value, np.rint(value), equal_nan=True):
+            return "gives numbers that are no integers, where codes are expected"
+    return ""
 
 
 def differ(a: Array, b: Array) -> Array:

@@ -29,7 +29,9 @@ def told(subject: Subject, search: Search, name: str) -> Fingerprint:
     """Each choice with its value, or why it has none; with what gives all that was answered, or gives most of it."""
     a, asking = subject.asked, subject.asking
     about, read = f"{a.operation}, {a.dtype.name}, {a.grid}", FIELDS[a.operation]
-    if not search.seen:
+    if subject.odd:
+        asking.note(f"no known behaviour: it {subject.odd}")
+    if not search.seen or subject.odd:
         return Fingerprint(name, about, dict.fromkeys(read, UNDECIDED), calls=asking.calls, refused=asking.notes())
     known = not (search.against and subject.takes_amax)  # no model multiplies by qmax / amax: a region would be chance
     if known and (subject.uneven or subject.elsewhere or search.against):

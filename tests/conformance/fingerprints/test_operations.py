@@ -235,3 +235,27 @@ def test_a_function_of_amax_is_recognised(function, division: str, rounding: str
     assert ("pytorch-quantization" in found.profiles) == (function is by_codes_per_real)
     assert bool(found.profiles) == named
     assert any("the real of 128" in said for said in found.refused) == (function is by_one_code_more)
+
+
+def nothing_of_x(x, scale, zero_point, *, qmin, qmax):
+    return np.zeros_like(x)
+
+
+def identity(x, scale, zero_point, *, qmin, qmax):
+    return x
+
+
+def quotient(x, scale, zero_point, *, qmin, qmax):
+    return np.clip(x / scale, qmin, qmax)
+
+
+def nowhere(x, scale, zero_point, *, qmin, qmax):
+    return np.full(x.shape, np.nan, F32)
+
+
+@pytest.mark.parametrize("function", [nothing_of_x, identity, quotient, nowhere])
+def test_what_is_no_quantizer_is_no_known_behaviour(function) -> None:
+    found = fingerprint(function, array="numpy")
+    assert set(found.fields.values()) == {UNDECIDED}
+    assert found.nearest is None
+    assert any(said.startswith("no known behaviour: it gives") for said in found.refused)
