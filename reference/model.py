@@ -28,6 +28,7 @@ __all__ = [
     "compute_dtype",
     "dequantize",
     "fake_quantize",
+    "handed_back",
     "quantize",
     "quotients",
     "reals_of",
@@ -166,6 +167,14 @@ class EvaluationModel(Decoding, Storing):
             "inverse": "divides the difference by 1/s",
             "low": "computes (q - qmin) * s + lo",
             "levels": "computes (q - qmin) / n * (hi - lo) + lo",
+        }
+    )
+
+    # Of fake quantization, in x's dtype; the second is written for gradients to pass: of an infinity it makes NaN.
+    returned: str = choice(
+        {
+            "reals": "gives the reals of the codes",
+            "difference": "gives x + (x̂ - x) of the reals x̂",
         }
     )
 
@@ -351,7 +360,13 @@ def fake_quantize(
     q = quantize(replace(model, ends="kept"), x, scale, zero, grid, block_size)  # the codes are not stored
     t = x.dtype if model.product != "output" else compute_dtype(model, x.dtype, scale.dtype, grid)
     with np.errstate(all="ignore"):
-        return cast_once(dequantize(model, q, scale, zero, t, block_size, grid), x.dtype)
+        return handed_back(model, x, cast_once(dequantize(model, q, scale, zero, t, block_size, grid), x.dtype))
+
+
+def handed_back(model: EvaluationModel, x: Array, reals: Array) -> Array:
+    """What fake quantization gives of ``x``, where ``reals`` are those of its codes."""
+    with np.errstate(all="ignore"):
+        return reals if model.returned == "reals" else np.asarray(x + (reals - x))
 
 
 def zero_of(model: EvaluationModel, zero: Array) -> Array:

@@ -45,7 +45,7 @@ def one_function(cubes: Sequence[Cube], asked: Asked) -> bool:
     """Whether all models of some cubes give the same codes for every finite quotient; False says nothing."""
     if asked.operation != "quantize" or size(cubes) > _MOST:
         return False
-    found = {_written(m, asked) for m in points(cubes, EvaluationModel)}
+    found = {_written(m, asked) for m in points(cubes, EvaluationModel) if isinstance(m, EvaluationModel)}
     return len(found) == 1
 
 

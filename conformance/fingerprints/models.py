@@ -17,7 +17,16 @@ from halfeven.conformance.fingerprints.cubes import Cube, Tree, merged
 from halfeven.reference import Grid
 from halfeven.reference.behaviour import Behaviour
 from halfeven.reference.blocks import Array
-from halfeven.reference.model import EvaluationModel, codes_of, compute_dtype, quotients, reals_of, rounded_of, zero_of
+from halfeven.reference.model import (
+    EvaluationModel,
+    codes_of,
+    compute_dtype,
+    handed_back,
+    quotients,
+    reals_of,
+    rounded_of,
+    zero_of,
+)
 from halfeven.reference.profile import Operation
 from halfeven.reference.rounding import cast_once
 from halfeven.reference.steps import HALVES, held, inverse
@@ -43,7 +52,7 @@ _REALS = ("sign", "division", "subtract", "product", "held", "inverse", "form")
 FIELDS: dict[Operation, tuple[str, ...]] = {
     "quantize": _CODES,
     "dequantize": _REALS,
-    "fake_quantize": (*_CODES, *(name for name in _REALS if name not in _CODES)),
+    "fake_quantize": (*_CODES, *(name for name in _REALS if name not in _CODES), "returned"),
 }
 Q_PER_REAL = "multiply-by-q-per-real"
 _ADDED = frozenset({"with-zero-point", "fused"})  # halves that are added with the quotient
@@ -301,7 +310,8 @@ class Stages:
         except ValueError:
             return self._kept.number(np.full(codes.shape, np.nan, a.dtype))
         with np.errstate(all="ignore"):
-            return self._kept.number(np.asarray(cast_once(found, a.dtype)))
+            reals = np.asarray(cast_once(found, a.dtype))
+        return self._kept.number(handed_back(model, self._x, reals) if a.operation == "fake_quantize" else reals)
 
 
 def stages_of(given: Given, work: Work) -> Stages:

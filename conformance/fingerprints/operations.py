@@ -13,7 +13,7 @@ from halfeven.conformance.fingerprints.cubes import size
 from halfeven.conformance.fingerprints.elsewhere import ask_elsewhere
 from halfeven.conformance.fingerprints.models import Asked, Given, Spent, Stages, agreeing, of_model
 from halfeven.conformance.fingerprints.result import Fingerprint
-from halfeven.conformance.fingerprints.search import Search, Seen, scouting, splitting
+from halfeven.conformance.fingerprints.search import Search, Seen, all_models, scouting, splitting
 from halfeven.conformance.fingerprints.subject import Subject, differ, oddity, own_grid, own_zero
 from halfeven.conformance.fingerprints.told import told
 from halfeven.reference import Grid
@@ -148,6 +148,10 @@ def _kept_to(scouts: Subject, seen: Sequence[Seen]) -> Iterator[tuple[Subject, S
         else:
             search.take(*meant)
         yield subject, search
+        if asked.operation == "fake_quantize" and search.against:  # a gradient may be passed from here to there
+            search = Search(asked, all_models(asked, "difference"))
+            search.take(*meant)
+            yield replace(subject), search
 
 
 def _ask_on(subject: Subject, search: Search) -> None:

@@ -19,6 +19,7 @@ __all__ = ["Proved", "proved"]
 _PARTS = 1 << 22  # of the models that are followed
 _MATTER = ("overflow", "integer", "clamp", "zero_point", "division")
 _BY_RULE = "the same for every input, since the steps in which they differ round to the same"
+_NEAR = 2.0**30  # codes: nothing that has 32 bits overflows before
 _WIDEST = 4096  # steps of a grid whose boundaries are all looked at
 
 
@@ -31,12 +32,14 @@ class Proved:
         how: by what, in words.
         open: why it is not proved for all that were asked; empty where it is.
         split: a pair for which an input tells some of what remains apart.
+        beyond: the choices of which nothing is proved, since inputs far beyond the grid may show them.
     """
 
     pairs: tuple[tuple[float, int], ...]
     how: str = ""
     open: str = ""
     split: tuple[float, int] | None = None
+    beyond: tuple[str, ...] = ()
 
     def words(self, asked: Asked) -> str:
         """The statement that is proved."""
@@ -45,14 +48,17 @@ class Proved:
         return f"{self.how}, on {asked.grid} with (scale, zero point) {shown}{more}"
 
 
-def proved(search: Search, pairs: Sequence[tuple[float, int]], *, nan: bool = True) -> Proved:
+def proved(search: Search, pairs: Sequence[tuple[float, int]], *, nan: bool = True, far: bool = True) -> Proved:
     """Hold all models that remain against one of them, at inputs that decide every other (see ``runs``).
 
-    NaN is one of them unless ``nan`` says that it is looked at elsewhere.
+    NaN is one of them unless ``nan`` says that it is looked at elsewhere. Without ``far`` it is of inputs within 2^30
+    codes alone, where neither the ends nor a conversion of large numbers show.
     """
-    asked, model = search.asked, search.first()
-    if size(search.cubes) == 1:
+    asked, model, cubes = search.asked, search.first(), search.cubes
+    if size(cubes) == 1:
         return Proved(tuple(pairs))
+    if model.returned != "reals":  # x is in the answer: where the reals are the same for every code, so is all that is
+        model, cubes = replace(model, returned="reals"), [{**cube, "returned": ("reals",)} for cube in cubes]
     done: list[tuple[float, int]] = []
     work = Work(_PARTS)
     whole = asked.operation == "dequantize" or bool(every(asked.dtype).size)
@@ -70,16 +76,17 @@ def proved(search: Search, pairs: Sequence[tuple[float, int]], *, nan: bool = Tr
             return Proved(tuple(done), how, why)
         tried = [replace(given, x=specials(asked.dtype))] if by_rule else _deciding(model, given, whole=whole)
         for one in tried:
-            one = one if nan else replace(one, x=one.x[~np.isnan(one.x.astype(np.float64))])  # noqa: PLW2901
+            known = np.abs(one.x.astype(np.float64)) <= (np.inf if far else _NEAR * given.step)
+            one = replace(one, x=one.x[known | (nan and far)])  # noqa: PLW2901
             try:
-                same = agreeing(Stages(one, work), search.cubes, of_model(model, one))
+                same = agreeing(Stages(one, work), cubes, of_model(model, one))
             except Spent:
                 return Proved(tuple(done), how, _late(done, pairs))
-            if size(same) < size(search.cubes):
+            if size(same) < size(cubes):
                 why = f"with scale {scale!r} and zero point {zero} some inputs tell them apart"
                 return Proved(tuple(done), how, why, (scale, zero))
         done.append((scale, zero))
-    return Proved(tuple(done), how)
+    return Proved(tuple(done), how if far else how.replace("every input", "every input within 2^30 codes"))
 
 
 def _deciding(model: EvaluationModel, given: Given, *, whole: bool) -> list[Given]:

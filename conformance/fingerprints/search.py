@@ -40,12 +40,12 @@ class Seen:
         return Seen(replace(self.given, x=self.given.x[where], moderate=moderate), self.value[where], self.shape)
 
 
-def all_models(asked: Asked) -> Cube:
-    """Every model, the choices that the operation does not read at their defaults."""
+def all_models(asked: Asked, returned: str = "reals") -> Cube:
+    """Every model, the choices that the operation does not read at their defaults; of ``returned`` one value."""
     own = EvaluationModel()
     read = FIELDS[asked.operation]
     found = {n: v if n in read else (getattr(own, n),) for n, v in everything(EvaluationModel).items()}
-    return found | ({"division": (Q_PER_REAL,)} if asked.per_real else {})
+    return found | {"returned": (returned,)} | ({"division": (Q_PER_REAL,)} if asked.per_real else {})
 
 
 def scouting(asked: Asked, step: float, zero: int) -> Given:

@@ -69,8 +69,8 @@ def _everywhere(subject: Subject, search: Search, name: str, about: str) -> Fing
     certain = bool(proof.pairs) and not proof.open
     decided = {n: known[n][0] for n in read if len(known[n]) == 1}
     left = {n: known[n] for n in read if len(known[n]) > 1}
-    open_ = INDISTINGUISHABLE if certain else UNDECIDED
-    fields: dict[str, Any] = {n: decided.get(n, open_) for n in read}
+    same = [n for n in left if certain and n not in proof.beyond]
+    fields: dict[str, Any] = {n: decided.get(n, INDISTINGUISHABLE if n in same else UNDECIDED) for n in read}
     if search.against:  # what was found elsewhere says nothing of the arithmetic, nor the arithmetic of the ends
         lost = _ENDS if _arithmetic_stands(search) else read
         fields |= {n: UNDECIDED for n in lost if n in fields}
@@ -86,7 +86,7 @@ def _everywhere(subject: Subject, search: Search, name: str, about: str) -> Fing
         fields=fields,
         alternatives={n: v for n, v in left.items() if n != "nan" or odd is None},
         witnesses={n: w for n in decided if (w := _witnessed(search, n)) is not None},
-        proofs=dict.fromkeys(left, proof.words(a)) if open_ == INDISTINGUISHABLE else {},
+        proofs=dict.fromkeys(same, proof.words(a)) if same else {},
         profiles=tuple(profiles),
         nearest=_nearest(search, profiles, nan=odd is None),
         calls=asking.calls,
@@ -137,7 +137,8 @@ def _judged(subject: Subject, search: Search) -> tuple[Array | None, Proved, Map
     if search.against or search.late:
         return odd, Proved(()), values(search.cubes)
     proof = proved(search, subject.pairs, nan=odd is None)
-    for _ in range(_AGAIN):
+    straight = search.first().returned == "reals"
+    for _ in range(_AGAIN if straight else 0):
         if proof.split is None or subject.uneven or subject.asking.spent:
             break
         seen = subject.seen(splitting([search.first()], subject.asked, *proof.split))
@@ -145,8 +146,14 @@ def _judged(subject: Subject, search: Search) -> tuple[Array | None, Proved, Map
             break
         search.take(seen)
         proof = proved(search, subject.pairs, nan=odd is None)
+    known = values(search.cubes)
+    if not straight and proof.open:  # far beyond the grid little of the code is left in x + (x̂ - x)
+        near, ends = proved(search, subject.pairs, far=False), (*_ENDS, "nan")
+        if near.pairs and not near.open:
+            own = {n: v for n, v in alone(search.cubes, search.first()).items() if n not in ends}
+            return odd, replace(near, beyond=ends), {**known, **own}
     certain = bool(proof.pairs) and not proof.open
-    return odd, proof, alone(search.cubes, search.first()) if certain else values(search.cubes)
+    return odd, proof, alone(search.cubes, search.first()) if certain else known
 
 
 def _arithmetic_stands(search: Search) -> bool:

@@ -217,7 +217,9 @@ def fake_quantize(
     """One ``x`` quantized, then dequantized in the compute format, or in its own where the product is promoted."""
     q = quantize(replace(model, ends="kept"), x, scale, zero, grid, x_form, scale_form)
     form = x_form if model.product != "output" else _compute(model, x_form, scale_form, grid)
-    return round_value(dequantize(model, q, scale, zero, form, scale_form, grid), x_form)
+    found = round_value(dequantize(model, q, scale, zero, form, scale_form, grid), x_form)
+    x = round_value(x, x_form)
+    return found if model.returned == "reals" else add(x, add(found, -x, x_form), x_form)
 
 
 @cache

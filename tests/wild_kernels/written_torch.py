@@ -137,11 +137,11 @@ WRITTEN = [
     # What is limited first has no infinity: its rounding is the textbook's.
     Written("LSQ", lsq_fake, {"clamp": ..., "half": ..., "nan": ...}, "fake_quantize", "torch"),
     Written("LSQ+", lsq_plus, _THROUGH, "fake_quantize", "torch"),
-    Written("x + (xq - x)", straight_through, {"through": {"difference"}}, "fake_quantize", "torch"),
+    Written("x + (xq - x)", straight_through, {"returned": {"difference"}, "nan": ...}, "fake_quantize", "torch"),
     Written(
         "(xq - x) + x by the inverse",
         straight_by_inverse,
-        {"through": {"difference"}, "half": {"added"}} | RECIPROCAL | UP,
+        {"returned": {"difference"}, "half": {"added"}} | RECIPROCAL | UP,
         "fake_quantize",
         "torch",
     ),
