@@ -47,12 +47,13 @@ def monotone(model: EvaluationModel, grid: Grid, *, zero_points: bool = True) ->
     added = not zero_points or model.zero_point == "before-rounding"
     added = added or (model.zero_point == "fused" and model.division in Coding.choices()["division"])
     last = model.clamp in {"before-zero-point", "twice"} and added
-    held = _held(model, grid)
+    held = _held(model, grid, added=added)
     narrow = model.integer in _WRAPPING
-    if not (model.overflow == "saturate" or model.clamp == "before-rounding" or (last and not narrow)):
+    early = model.clamp == "before-rounding" or (last and (held or not narrow))
+    if not (model.overflow == "saturate" or early):
         return model.division in LIMITING and (not narrow or _whole(grid))
     if narrow and model.overflow == "wrap":
-        return _whole(grid)
+        return held or _whole(grid)
     return model.integer not in _BITS or held
 
 
@@ -61,12 +62,13 @@ def _whole(grid: Grid) -> bool:
     return (1 << _BYTE.bits) % (grid.num_steps + 1) == 0
 
 
-def _held(model: EvaluationModel, grid: Grid) -> bool:
+def _held(model: EvaluationModel, grid: Grid, *, added: bool) -> bool:
     """Whether what is converted was limited to what the type holds, with any zero point of the grid."""
     if model.clamp == "after" or model.integer not in _BITS:
         return False
     of_sum = model.integer.endswith(("-sum", "-exact"))
-    most = 0 if of_sum == (model.clamp == "before-rounding") else max(abs(grid.qmin), abs(grid.qmax))
+    limited = added or of_sum == (model.clamp == "before-rounding")
+    most = 0 if limited else max(abs(grid.qmin), abs(grid.qmax))
     end = 1 << (_BITS[model.integer] - 1)
     return -end <= grid.qmin - most and grid.qmax + most < end
 

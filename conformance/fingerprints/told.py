@@ -167,7 +167,7 @@ def _arithmetic_stands(search: Search) -> bool:
         grid = search.asked.grid
         amid.append(s.at(np.flatnonzero((code >= grid.qmin + 2) & (code <= grid.qmax - 2))))
     tried = dict.fromkeys([search.first(), *search.drawn(16, 0)])
-    return search.asked.operation == "dequantize" or any(_share(m, amid) == 1 for m in tried)
+    return search.asked.operation != "dequantize" and any(_share(m, amid) == 1 for m in tried)
 
 
 def _profiles(search: Search, *, nan: bool = True) -> Iterator[str]:

@@ -143,11 +143,13 @@ void w_aligned(ARGS) {
     for (; i < n; i++) q[i] = (int)clampf(rintf(x[i] / s) + z, lo, hi);
 }
 
-/* All divides where the address is odd. */
-void w_misaligned(ARGS) {
-    int aligned = ((uintptr_t)x & 31) == 0;
+/* All divides where x is not aligned, to 32 bytes or to 16. */
+static void switched(ARGS, int bytes) {
+    int aligned = ((uintptr_t)x & (bytes - 1)) == 0;
     for (long i = 0; i < n; i++) q[i] = (int)clampf(rintf(aligned ? x[i] * (1.0f / s) : x[i] / s) + z, lo, hi);
 }
+void w_misaligned(ARGS) { switched(x, n, s, z, lo, hi, q, 32); }
+void w_misaligned_16(ARGS) { switched(x, n, s, z, lo, hi, q, 16); }
 
 #define BACK(name, expression)                                                                                         \
     void name(const int32_t *q, long n, float s, int z, float *x) {                                                    \

@@ -149,7 +149,7 @@ WRITTEN = [
     Written(
         "astype truncates",
         astype_truncates,
-        {"rounding": {"half-truncated"}, "half": {"added"}, "clamp": {"before-rounding"}, "nan": ..., "integer": ...},
+        {"rounding": {"half-truncated"}, "half": {"added"}, "clamp": ..., "nan": ..., "integer": ...},
     ),
     Written("cast before the zero point", cast_before_zero_point, {"integer": {"int32"}, "nan": ...}),
     Written("sum in double", sum_in_double, BEFORE | EVEN),

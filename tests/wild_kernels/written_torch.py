@@ -156,7 +156,8 @@ WRITTEN = [
     Written(
         "bfloat16 in float32, ties up",
         bfloat16_inputs,
-        {"compute": {"float32", "promoted", "widened"}, "half": ..., "inverse": ...} | RECIPROCAL | UP,
+        # With the half added in float32 no bfloat16 tells a product from a quotient.
+        {"compute": {"float32", "promoted", "widened"}, "half": ..., "division": {"reciprocal", "divide"}} | UP,
         array="torch",
         dtype="bfloat16",
     ),
@@ -180,8 +181,9 @@ WRITTEN = [
     Written(
         "(q - z) * s in bfloat16",
         dequantized_bfloat16,
-        {"product": {"bfloat16"}, "held": ..., "subtract": ...},
+        {"product": {"bfloat16"}, "held": ..., "inverse": ...},
         "dequantize",
         "torch",
+        where=("unsigned grids", {"subtract": {"uint8"}}),  # uint8 less a number wraps
     ),
 ]

@@ -55,6 +55,23 @@ def test_what_is_called_monotone_is(model: EvaluationModel) -> None:
     assert (steps >= 0).all()
 
 
+@pytest.mark.parametrize("grid", [INT8, Grid(-8, 7), Grid(0, 15), Grid(0, 255), Grid(-127, 127)], ids=str)
+def test_what_is_limited_before_it_is_converted_ascends(grid: Grid) -> None:
+    """Of every way to limit, convert and wrap, with the zero point before or after: what is called monotone is."""
+    of = given("bfloat16", zero=min(3, grid.qmax))
+    of = replace(of, asked=replace(of.asked, grid=grid))
+    x = np.sort(every(of.asked.dtype)[::7].astype(np.float32)).astype(of.asked.dtype)
+    x = x[np.abs(x.astype(np.float64)) < 2.0**30 * 0.1]
+    words, known = PLAIN.choices(), set()
+    ends = product(words["integer"], words["clamp"], words["overflow"], ("after-rounding", "before-rounding"))
+    for integer, clamp, overflow, zero_point in ends:
+        model = replace(PLAIN, integer=integer, clamp=clamp, overflow=overflow, zero_point=zero_point)
+        if monotone(model, grid):
+            assert (np.diff(predicted(model, x, of)) >= 0).all(), model
+        known.add(monotone(model, grid))
+    assert known == {True, False}
+
+
 @pytest.mark.parametrize("zero_point", ["after-rounding", "before-rounding"])
 def test_what_limits_x_ascends_where_its_ends_are_the_grids(zero_point: str) -> None:
     """Of every bfloat16, computed in bfloat16, where quotients reach beyond the grid: some have other ends."""

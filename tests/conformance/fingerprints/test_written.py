@@ -29,6 +29,8 @@ SAMPLE = (
     "torch: LSQ's rounding",
     "torch: to int64",
     "torch: x + (xq - x)",
+    "NumPy: four bits",
+    "C: back, rounded to half",
     "NumPy: astype wraps",
     "torch: to int8, wraps",
     "C: lrintf",
@@ -82,6 +84,7 @@ def test_a_kernel_is_told_truly_and_named(name: str) -> None:
     depending = {n for n, v in found.fields.items() if str(v).startswith("depends on the region (" + where)}
     assert depending
     assert depending <= {*inside, *kernel.does}
+    assert not any(str(v).startswith("depends") for n, v in found.fields.items() if n not in depending)
 
 
 @pytest.mark.skipif(not EVERYTHING, reason="opt-in: HALFEVEN_EXHAUSTIVE=1, some seconds")
