@@ -35,7 +35,11 @@ def add(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--dtype", default="float32", help="of the reals (default: float32)")
     parser.add_argument("--scale-dtype", default="", metavar="DTYPE", help="of the scale (default: that of the reals)")
     parser.add_argument("--grid", default="int8", help="the codes: int8 (default), uint4, -127:127, ...")
-    parser.add_argument("--profile", default="", help="whose document it is explained by (default: the textbook's)")
+    parser.add_argument(
+        "--profile",
+        default="",
+        help="whose document explains it, or a backend that claims one (default: the textbook's)",
+    )
     parser.add_argument("--formula", default="", metavar="ID", help="likewise, a formula that quantizes on a grid")
     parser.add_argument("--from", dest="place", metavar="REPORT#ID", help="the witness of a report, by id or by HE101")
     parser.add_argument("--json", action="store_true", help="print JSON")
@@ -93,6 +97,10 @@ def _found(options: argparse.Namespace) -> list[Any]:
 
 
 def _canonical(profile: str) -> str:
+    """The name of a profile, or that which a backend of this name claims."""
     from halfeven.conformance.backends.protocol import canonical_profile
+    from halfeven.conformance.backends.registry import REGISTRY
+    from halfeven.reference.systems import PROFILES
 
-    return canonical_profile(profile) if profile else profile
+    found = canonical_profile(profile) if profile else profile
+    return REGISTRY[found].profile if found not in PROFILES and found in REGISTRY else found

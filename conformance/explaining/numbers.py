@@ -5,6 +5,7 @@ from decimal import Context, Decimal
 from fractions import Fraction
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 
 from halfeven.conformance.bits import signed_bits
@@ -12,7 +13,7 @@ from halfeven.conformance.configuration import DTYPES
 from halfeven.reference.blocks import Array
 from halfeven.reference.rounding import cast_once
 
-__all__ = ["bits", "decimal", "exactly", "integer", "near", "real", "whole"]
+__all__ = ["bits", "decimal", "exactly", "integer", "near", "overflowed", "real", "whole"]
 
 _ENOUGH = 9  # digits of a fraction, or more where these would show another number
 _MOST = 40
@@ -62,6 +63,25 @@ def integer(name: str, given: Any) -> int:
         pass
     msg = f"{name}={given!r} is not accepted: give a whole number"
     raise ValueError(msg)
+
+
+def overflowed(name: str, given: Any, held: Array) -> str | None:
+    """What a number became that its dtype does not reach, in words; None where it is held, if rounded.
+
+    >>> overflowed("x", "1e400", real("x", "1e400", "float32"))
+    'x=1e400 is inf in float32, which ends at 3.40282347e+38'
+    >>> overflowed("s", "1e-9", real("s", "1e-9", "float16"))
+    's=1e-9 is 0 in float16, which begins at 5.96046448e-08'
+    """
+    wide = float(np.asarray(held).reshape(()))
+    if not (math.isinf(wide) or wide == 0) or "0x" in str(given).lower():
+        return None
+    exact = _parsed(name, given) if isinstance(given, str) else Fraction(given) if isinstance(given, int) else given
+    if exact == wide or (wide and not isinstance(exact, Fraction) and not np.isfinite(exact)):
+        return None
+    info = ml_dtypes.finfo(held.dtype)  # type: ignore[no-untyped-call]
+    end = f"ends at {float(info.max):.9g}" if wide else f"begins at {float(info.smallest_subnormal):.9g}"
+    return f"{name}={given} is {wide:g} in {held.dtype.name}, which {end}"
 
 
 def bits(a: Array) -> str:

@@ -1,6 +1,6 @@
 """One value explained: its exact quotient, each step's bits, what every known system gives, and which choices would."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from fractions import Fraction
 from typing import Any
@@ -12,7 +12,7 @@ from halfeven.conformance.explaining.changes import changes
 from halfeven.conformance.explaining.explanation import Number, Step, ValueExplanation
 from halfeven.conformance.explaining.given import TEXTBOOK, Given, by_formula, by_profile
 from halfeven.conformance.explaining.known import known, spelled
-from halfeven.conformance.explaining.numbers import bits, decimal, exactly, integer, near, real, whole
+from halfeven.conformance.explaining.numbers import bits, decimal, exactly, integer, near, overflowed, real, whole
 from halfeven.conformance.explaining.steps import is_tie, steps
 from halfeven.conformance.nearest import among, nearest
 from halfeven.reference import FORMULAS, Grid
@@ -60,7 +60,8 @@ def explain_value(
         amax: what a system that documents amax is handed, where it is not scale * qmax.
 
     Raises:
-        ValueError: a number, a name or a combination of them is not accepted; the message says what is.
+        ValueError: a number, a name or a combination of them is not accepted; the message says what is. So is a code
+            outside the grid, and one of NaN where x / s is none.
 
     >>> found = explain_value(0.25, 0.1, code=3)
     >>> found.result, found.says
@@ -81,6 +82,7 @@ def explain_value(
     if spelled(given, document) != spelled(given, by_profile(claimed, given)):  # a formula with arithmetic of its own
         way["the formula's own result"] = document
     exact, says = _exact(given, document)
+    says = "; ".join([says, *_beyond(given, x, scale)])
     systems, refused = known(given)
     return ValueExplanation(
         operation,
@@ -119,7 +121,10 @@ def _claim(profile: str, formula: str) -> tuple[Profile, Formula | None]:
         msg = f"profile={profile!r} is not accepted with formula={formula!r}: give one of them"
         raise ValueError(msg)
     if profile:
-        among("profile", profile, PROFILES)
+        if profile not in PROFILES:
+            near_ones = nearest(profile, PROFILES) or f": give one of {_listed(PROFILES)}"
+            msg = f"profile={profile!r} is not accepted{near_ones}"
+            raise ValueError(msg)
         return PROFILES[profile], None
     if not formula:
         return TEXTBOOK, None
@@ -161,16 +166,15 @@ def _wanted(given: Given, code: Any, result: Any) -> tuple[str, Callable[[Profil
         raise ValueError(msg)
     if code is None and result is None:
         return "", None
-    if given.operation == "quantize" or code is not None:
-        if given.operation == "dequantize":
-            msg = f"code={code!r} is not accepted with dequantize: give the real that was seen as result"
-            raise ValueError(msg)
-        seen = code if code is not None else result
-        if str(seen).lower() == "nan":
-            return "NaN", lambda profile, at: bool(np.isnan(_code(profile, at)))
-        q = integer("code", seen)
-        return str(q), lambda profile, at: bool(_code(profile, at) == q)
+    if code is not None:
+        return _wanted_code(given, code)
+    if given.operation == "quantize":
+        msg = f"result={result!r} is not accepted with quantize: give the code that was seen as code"
+        raise ValueError(msg)
     target = real("result", result, given.dtype)
+    if (said := overflowed("result", result, target)) is not None:
+        msg = f"result={result!r} is not accepted: {said}"
+        raise ValueError(msg)
     pattern, none = bits(target), bool(np.isnan(target))
 
     def same(profile: Profile, at: Given) -> bool:
@@ -178,6 +182,40 @@ def _wanted(given: Given, code: Any, result: Any) -> tuple[str, Callable[[Profil
         return bool(np.isnan(found.astype(np.float64))[0]) if none else bits(found) == pattern
 
     return spelled(given, target), same
+
+
+def _wanted_code(given: Given, code: Any) -> tuple[str, Callable[[Profile, Given], bool]]:
+    """The same of a code."""
+    if given.operation == "dequantize":
+        msg = f"code={code!r} is not accepted with dequantize: give the real that was seen as result"
+        raise ValueError(msg)
+    if str(code).lower() == "nan":
+        if not _is_nan(given):
+            msg = f"code={code!r} is not accepted: x / s is a number here, give a code of {given.grid}"
+            raise ValueError(msg)
+        return "NaN", lambda profile, at: bool(np.isnan(_code(profile, at)))
+    q = integer("code", code)
+    if q not in given.grid:
+        msg = f"code={code!r} is not accepted: give one of {given.grid}, {given.grid.qmin} to {given.grid.qmax}"
+        raise ValueError(msg)
+    return str(q), lambda profile, at: bool(_code(profile, at) == q)
+
+
+def _is_nan(given: Given) -> bool:
+    """Whether the real quotient is no number."""
+    with np.errstate(all="ignore"):
+        return bool(np.isnan(given.x.astype(np.float64) / given.scale.astype(np.float64)).all())
+
+
+def _beyond(given: Given, x: Any, scale: Any) -> list[str]:
+    """What is said of numbers that their dtypes do not reach."""
+    named = [("x", x, given.x), ("s", scale, given.scale)] if given.operation != "dequantize" else []
+    named = named or [("s", scale, given.scale)]
+    return [said for name, typed, held in named if (said := overflowed(name, typed, held)) is not None]
+
+
+def _listed(names: Iterable[str]) -> str:
+    return ", ".join(n for n in names if "@" not in n)
 
 
 def _code(profile: Profile, given: Given) -> Any:
