@@ -41,6 +41,7 @@ def explain_value(
     profile: str = "",
     formula: str = "",
     amax: Any = None,
+    any_code: bool = False,
 ) -> ValueExplanation:
     """Explain what becomes of one value, in the terms of x̂ = (q - z) * s.
 
@@ -58,6 +59,7 @@ def explain_value(
         profile: whose document the value is explained by; by default the textbook's, clamp(half_even(x / s) + z).
         formula: likewise, by the id of a formula that quantizes on a grid.
         amax: what a system that documents amax is handed, where it is not scale * qmax.
+        any_code: whether ``code`` may lie outside the grid, as one that an implementation gave.
 
     Raises:
         ValueError: a number, a name or a combination of them is not accepted; the message says what is. So is a code
@@ -76,7 +78,7 @@ def explain_value(
     _documented(claimed, given)
     if amax is not None:
         given = replace(given, amax=real("amax", amax, scale_dtype or dtype))
-    wanted, predicate = _wanted(given, code, result)
+    wanted, predicate = _wanted(given, code, result, any_code=any_code)
     document = by_profile(claimed, given) if own is None else by_formula(own, given)
     way = steps(claimed, given)
     if spelled(given, document) != spelled(given, by_profile(claimed, given)):  # a formula with arithmetic of its own
@@ -159,7 +161,9 @@ def _input(operation: Operation, x: Any, dtype: str, grid: Grid) -> Array:
     return np.asarray([q], np.int64)
 
 
-def _wanted(given: Given, code: Any, result: Any) -> tuple[str, Callable[[Profile, Given], bool] | None]:
+def _wanted(
+    given: Given, code: Any, result: Any, *, any_code: bool
+) -> tuple[str, Callable[[Profile, Given], bool] | None]:
     """What was seen, in words, and whether a profile gives it."""
     if code is not None and result is not None:
         msg = f"code={code!r} is not accepted with result={result!r}: give one of them"
@@ -167,7 +171,7 @@ def _wanted(given: Given, code: Any, result: Any) -> tuple[str, Callable[[Profil
     if code is None and result is None:
         return "", None
     if code is not None:
-        return _wanted_code(given, code)
+        return _wanted_code(given, code, any_code=any_code)
     if given.operation == "quantize":
         msg = f"result={result!r} is not accepted with quantize: give the code that was seen as code"
         raise ValueError(msg)
@@ -184,18 +188,18 @@ def _wanted(given: Given, code: Any, result: Any) -> tuple[str, Callable[[Profil
     return spelled(given, target), same
 
 
-def _wanted_code(given: Given, code: Any) -> tuple[str, Callable[[Profile, Given], bool]]:
+def _wanted_code(given: Given, code: Any, *, any_code: bool) -> tuple[str, Callable[[Profile, Given], bool]]:
     """The same of a code."""
     if given.operation == "dequantize":
         msg = f"code={code!r} is not accepted with dequantize: give the real that was seen as result"
         raise ValueError(msg)
     if str(code).lower() == "nan":
-        if not _is_nan(given):
+        if not (any_code or _is_nan(given)):
             msg = f"code={code!r} is not accepted: x / s is a number here, give a code of {given.grid}"
             raise ValueError(msg)
         return "NaN", lambda profile, at: bool(np.isnan(_code(profile, at)))
     q = integer("code", code)
-    if q not in given.grid:
+    if not any_code and q not in given.grid:
         msg = f"code={code!r} is not accepted: give one of {given.grid}, {given.grid.qmin} to {given.grid.qmax}"
         raise ValueError(msg)
     return str(q), lambda profile, at: bool(_code(profile, at) == q)

@@ -1,9 +1,7 @@
 """The witness of a report explained: ``report.json#id``, or ``report.json#HE101`` for the first with that cause."""
 
-from collections.abc import Callable, Iterator
-from contextlib import suppress
+from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -95,22 +93,22 @@ def _value(result: Result, w: Witness) -> ValueExplanation | None:
     first = real("scale", parameter, held)
     amax = first if profile.parameters[0] == "amax" else None
     sign = -1 if profile.parameters[1:] == ("offset",) else 1
-    asked: Callable[..., ValueExplanation] = partial(
-        explain_value,
-        x,
-        first if amax is None else first / first.dtype.type(grid.qmax),
-        operation=result.operation,  # type: ignore[arg-type]
-        dtype=c["dtype"],
-        scale_dtype=held,
-        grid=grid,
-        profile=result.profile,
-        amax=amax,
-    )
-    seen = {"code" if result.operation == "quantize" else "result": w.actual.partition(" (")[0]}
-    for also in (seen, {}):  # a code beyond the grid is nothing that a choice gives
-        with suppress(ValueError):  # or it is a zero point that is no whole number
-            return asked(sign * _whole(zero, held), **also)
-    return None
+    try:
+        return explain_value(
+            x,
+            first if amax is None else first / first.dtype.type(grid.qmax),
+            sign * _whole(zero, held),
+            operation=result.operation,  # type: ignore[arg-type]
+            dtype=c["dtype"],
+            scale_dtype=held,
+            grid=grid,
+            profile=result.profile,
+            amax=amax,
+            any_code=True,
+            **{"code" if result.operation == "quantize" else "result": w.actual.partition(" (")[0]},
+        )
+    except ValueError:  # a zero point that is no whole number
+        return None
 
 
 def _whole(zero: str, dtype: str) -> int:
