@@ -1,7 +1,10 @@
-"""The fingerprint of a cast, or of what chooses scales, with no formula: which of all known ones give its answers."""
+"""The fingerprint of a cast, or of what chooses scales, with no formula named.
 
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+The answers are held against all known formulas, and against a model of what people write plainly, choice by choice.
+"""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -11,41 +14,37 @@ from halfeven.conformance.configuration import DTYPES
 from halfeven.conformance.engine.call import Call
 from halfeven.conformance.engine.memory import plain
 from halfeven.conformance.fingerprints.asking import Asking
+from halfeven.conformance.fingerprints.casting import ends, reading_of_cast
 from halfeven.conformance.fingerprints.formulas import PROVED, program
 from halfeven.conformance.fingerprints.kinds import Candidate, candidates, matches, numbers_of, same
+from halfeven.conformance.fingerprints.reading import Reading, Seen
 from halfeven.conformance.fingerprints.result import INDISTINGUISHABLE, UNDECIDED, Fingerprint, Nearest, Witnessed
 from halfeven.conformance.fingerprints.telling import data
 from halfeven.reference.blocks import Array
 
 __all__ = ["fingerprint_of_kind"]
 
-_FIRST = 4  # calls that are made of whatever remains: one of each sort of data
+_FIRST = {"cast": 12, "scale": 4, "block scale": 4}  # calls that are made of whatever remains: each sort of data
 _DRAWS = 60  # that are looked at in all
 _QUIET = 12  # draws, one after the other, that tell nothing apart
 _SILENT = 3  # calls without an answer, after which no more are made
 _NEAREST = 8  # candidates whose neighbours are tried where none gives all
+_SHARED = 4  # calls by which they are ranked
+_ROWS = 2  # that are looked at first
 _STEPS = 2  # choices that are changed
 
-
-@dataclass(frozen=True, eq=False)
-class _Seen:
-    """The data of a call, and the numbers that came."""
-
-    x: Array
-    answer: tuple[Array, ...]
-
-    def share(self, candidate: Candidate) -> float:
-        """Of the numbers those that a candidate gives."""
-        return matches(candidate.answer(self.x), self.answer)
+_READINGS: Mapping[str, Callable[[Sequence[Seen], str], Reading | None]] = {
+    "cast": reading_of_cast,
+}
 
 
 class _Search:
     def __init__(self, kind: str, asking: Asking, dtype: str) -> None:
         self.kind, self.asking, self.dtype = kind, asking, DTYPES[dtype]
-        self.seen: list[_Seen] = []
+        self.seen: list[Seen] = []
         self.turn = 0
 
-    def ask(self, x: Array) -> _Seen | None:
+    def ask(self, x: Array) -> Seen | None:
         """What comes of data; None where it is no number."""
         answer = next(iter(self.asking.answers([Call(self.kind, (plain(x),), reason="splits what remains")])), None)
         if answer is None or answer.kind != "returned":
@@ -53,20 +52,24 @@ class _Search:
         if not (numbers := numbers_of(answer.value)):
             self.asking.note(f"returned {type(answer.value).__name__} where an array of numbers is expected")
             return None
-        self.seen.append(_Seen(x, numbers))
+        self.seen.append(Seen(x, numbers))
         return self.seen[-1]
 
     def first(self) -> None:
         """The first calls."""
-        while self.turn < _FIRST:
+        while self.turn < _FIRST[self.kind]:
             self.ask(data(self.kind, self.turn, self.dtype))
             self.turn += 1
             if self.asking.spent or (not self.seen and self.turn >= _SILENT):
                 return
 
     def agreeing(self, some: Sequence[Candidate]) -> list[Candidate]:
-        """Those that give every answer."""
-        return [c for c in some if all(s.share(c) == 1 for s in self.seen)]
+        """Those that give every answer; of a cast, which is one number by another, first a part of one."""
+        first = self.seen[0]
+        if self.kind == "cast" and all(a.size == first.x.size for a in first.answer):
+            few = Seen(first.x[:_ROWS], tuple(a[: _ROWS * first.x.shape[1]] for a in first.answer))
+            some = [c for c in some if _share(few, c) == 1]
+        return [c for c in some if all(_share(s, c) == 1 for s in self.seen)]
 
     def split(self, some: list[Candidate]) -> list[Candidate]:
         """Ask with data that tell some candidates apart, until many draws tell nothing; those that remain."""
@@ -78,7 +81,7 @@ class _Search:
                 quiet += 1
                 continue
             seen = self.ask(x)
-            kept = [] if seen is None else [c for c in some if seen.share(c) == 1]
+            kept = [] if seen is None else [c for c in some if _share(seen, c) == 1]
             if seen is not None and not kept:
                 return []
             quiet = quiet + 1 if seen is None or len(kept) == len(some) else 0
@@ -87,18 +90,25 @@ class _Search:
 
     def nearest(self, some: Sequence[Candidate]) -> list[Candidate]:
         """Of these and their neighbours all that give every answer, or the one that gives most."""
-        best = sorted(some, key=self.share, reverse=True)[:_NEAREST]
+        share = partial(self.share, most=_SHARED)
+        best = sorted(some, key=share, reverse=True)[:_NEAREST]
         for _ in range(_STEPS):
             tried = [*best, *(n for c in best for n in c.near())]
             if found := self.agreeing(tried):
                 return found
-            best = sorted(tried, key=self.share, reverse=True)[:_NEAREST]
+            best = sorted(tried, key=share, reverse=True)[:_NEAREST]
         return best[:1]
 
-    def share(self, candidate: Candidate) -> float:
-        """Of all numbers those that a candidate gives."""
-        every = [sum(a.size for a in s.answer) for s in self.seen]
-        return sum(n * s.share(candidate) for n, s in zip(every, self.seen, strict=True)) / sum(every)
+    def share(self, candidate: Candidate, most: int | None = None) -> float:
+        """Of all numbers those that a candidate gives; of those of the first calls alone."""
+        seen = self.seen[:most]
+        every = [sum(a.size for a in s.answer) for s in seen]
+        return sum(n * _share(s, candidate) for n, s in zip(every, seen, strict=True)) / sum(every)
+
+
+def _share(seen: Seen, candidate: Candidate) -> float:
+    """Of the numbers of a call those that a candidate gives."""
+    return matches(candidate.answer(seen.x), seen.answer)
 
 
 def fingerprint_of_kind(kind: str, asking: Asking, name: str, dtype: str) -> Fingerprint:
@@ -114,13 +124,57 @@ def fingerprint_of_kind(kind: str, asking: Asking, name: str, dtype: str) -> Fin
     search.first()
     if not search.seen:
         return Fingerprint(name, f"{kind}, {dtype}", {"formula": UNDECIDED}, calls=asking.calls, refused=asking.notes())
+    if kind == "cast" and not asking.spent:
+        search.ask(ends(dtype))
+        search.ask(search.seen[0].x)  # a draw shows in a call that is made again
     known = search.split(search.agreeing(candidates(kind)))
+    plain = _plain(search, dtype)
+    if plain is not None and not known:
+        return _plainly(search, plain, name)
     alike = known or search.nearest(candidates(kind))
     near = search.agreeing(list(alike[0].near())) if search.share(alike[0]) == 1 else []
     if near:
         alike = search.split([*alike, *near])
         known = [c for c in known if c in alike]
-    return _told(search, alike or search.nearest(candidates(kind)), known, name)
+    alike = alike or search.nearest(candidates(kind))
+    if near and plain is not None:
+        plain = _plain(search, dtype)
+    return _both(_told(search, alike, known, name), plain)
+
+
+def _plain(search: _Search, dtype: str) -> Reading | None:
+    """What the model of plain functions of the kind has found so far."""
+    return _READINGS[search.kind](search.seen, dtype) if search.kind in _READINGS else None
+
+
+def _plainly(search: _Search, plain: Reading, name: str) -> Fingerprint:
+    """What is told where no known formula gives all answers, or none gives as many."""
+    return Fingerprint(
+        name=name,
+        about=f"{search.kind}, {search.dtype.name}",
+        fields=plain.fields,
+        alternatives=plain.alternatives,
+        witnesses=plain.witnesses,
+        nearest=Nearest(plain.words, plain.share),
+        calls=search.asking.calls,
+        refused=(*search.asking.notes(), *plain.notes),
+    )
+
+
+def _both(documented: Fingerprint, plain: Reading | None) -> Fingerprint:
+    """What known formulas tell, and first what is told plainly: a field of one name is the plain one."""
+    if plain is None or plain.share < 1 or not documented.explained:
+        return documented
+    fields = {"formula": documented.fields["formula"], **plain.fields}
+    own = {n: v for n, v in documented.alternatives.items() if n not in plain.fields}
+    return replace(
+        documented,
+        fields={**fields, **{n: v for n, v in documented.fields.items() if n not in fields}},
+        alternatives={**own, **plain.alternatives},
+        witnesses={**{n: w for n, w in documented.witnesses.items() if n not in plain.fields}, **plain.witnesses},
+        proofs={n: said for n, said in documented.proofs.items() if n not in plain.fields},
+        refused=(*documented.refused, *plain.notes),
+    )
 
 
 def _told(search: _Search, alike: Sequence[Candidate], known: Sequence[Candidate], name: str) -> Fingerprint:
@@ -198,7 +252,7 @@ def _witnesses(search: _Search, own: Candidate) -> Iterator[tuple[str, Witnessed
             yield key, found
 
 
-def _witnessed(seen: Sequence[_Seen], own: Candidate, other: Candidate, key: str) -> Witnessed | None:
+def _witnessed(seen: Sequence[Seen], own: Candidate, other: Candidate, key: str) -> Witnessed | None:
     value = other.settings.get(key, getattr(other.point, key, ""))
     for turn, s in enumerate(seen):
         for a in s.answer:
