@@ -5,7 +5,7 @@ The answers are held against all known formulas, and against a model of what peo
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from functools import partial
+from functools import cache, partial
 from typing import Any
 
 import numpy as np
@@ -19,7 +19,9 @@ from halfeven.conformance.fingerprints.formulas import PROVED, program
 from halfeven.conformance.fingerprints.kinds import Candidate, candidates, matches, numbers_of, same
 from halfeven.conformance.fingerprints.reading import Reading, Seen
 from halfeven.conformance.fingerprints.result import INDISTINGUISHABLE, UNDECIDED, Fingerprint, Nearest, Witnessed
+from halfeven.conformance.fingerprints.scaled import reading_of_scale, splitting_of_scale
 from halfeven.conformance.fingerprints.telling import data
+from halfeven.conformance.fingerprints.units import probes
 from halfeven.reference.blocks import Array
 
 __all__ = ["fingerprint_of_kind"]
@@ -30,11 +32,13 @@ _QUIET = 12  # draws, one after the other, that tell nothing apart
 _SILENT = 3  # calls without an answer, after which no more are made
 _NEAREST = 8  # candidates whose neighbours are tried where none gives all
 _SHARED = 4  # calls by which they are ranked
-_ROWS = 2  # that are looked at first
+_SPLITS = 8  # calls that tell plain ways to make scales apart
 _STEPS = 2  # choices that are changed
 
 _READINGS: Mapping[str, Callable[[Sequence[Seen], str], Reading | None]] = {
     "cast": reading_of_cast,
+    "scale": reading_of_scale,
+    "block scale": reading_of_scale,
 }
 
 
@@ -58,18 +62,16 @@ class _Search:
     def first(self) -> None:
         """The first calls."""
         while self.turn < _FIRST[self.kind]:
-            self.ask(data(self.kind, self.turn, self.dtype))
+            self.ask(data(self.kind, self.turn, self.dtype) if self.turn else _data_of(self.kind, self.dtype.name))
             self.turn += 1
             if self.asking.spent or (not self.seen and self.turn >= _SILENT):
                 return
 
     def agreeing(self, some: Sequence[Candidate]) -> list[Candidate]:
-        """Those that give every answer; of a cast, which is one number by another, first a part of one."""
-        first = self.seen[0]
-        if self.kind == "cast" and all(a.size == first.x.size for a in first.answer):
-            few = Seen(first.x[:_ROWS], tuple(a[: _ROWS * first.x.shape[1]] for a in first.answer))
-            some = [c for c in some if _share(few, c) == 1]
-        return [c for c in some if all(_share(s, c) == 1 for s in self.seen)]
+        """Those that give every answer; the first call, which is always the same, is computed once for all."""
+        first = _first(self.kind, self.dtype.name) if self.seen[0].x is _data_of(self.kind, self.dtype.name) else {}
+        found = [c for c in some if c not in first or matches(first[c], self.seen[0].answer) == 1]
+        return [c for c in found if all(_share(s, c) == 1 for s in self.seen)]
 
     def split(self, some: list[Candidate]) -> list[Candidate]:
         """Ask with data that tell some candidates apart, until many draws tell nothing; those that remain."""
@@ -106,6 +108,19 @@ class _Search:
         return sum(n * _share(s, candidate) for n, s in zip(every, seen, strict=True)) / sum(every)
 
 
+@cache
+def _data_of(kind: str, dtype: str) -> Array:
+    """The data of the first call."""
+    return data(kind, 0, DTYPES[dtype])
+
+
+@cache
+def _first(kind: str, dtype: str) -> dict[Candidate, tuple[Array, ...]]:
+    """What each candidate gives for them."""
+    x = _data_of(kind, dtype)
+    return {c: c.answer(x) for c in candidates(kind)}
+
+
 def _share(seen: Seen, candidate: Candidate) -> float:
     """Of the numbers of a call those that a candidate gives."""
     return matches(candidate.answer(seen.x), seen.answer)
@@ -124,9 +139,15 @@ def fingerprint_of_kind(kind: str, asking: Asking, name: str, dtype: str) -> Fin
     search.first()
     if not search.seen:
         return Fingerprint(name, f"{kind}, {dtype}", {"formula": UNDECIDED}, calls=asking.calls, refused=asking.notes())
-    if kind == "cast" and not asking.spent:
-        search.ask(ends(dtype))
-        search.ask(search.seen[0].x)  # a draw shows in a call that is made again
+    # A draw shows in a call that is made again.
+    for x in (ends(dtype), search.seen[0].x) if kind == "cast" else probes(dtype):
+        if not asking.spent:
+            search.ask(x)
+    for turn in range(_SPLITS if kind != "cast" else 0):
+        told = None if asking.spent else splitting_of_scale(search.seen, dtype, turn)
+        if told is None:
+            break
+        search.ask(told)
     known = search.split(search.agreeing(candidates(kind)))
     plain = _plain(search, dtype)
     if plain is not None and not known:
@@ -144,7 +165,7 @@ def fingerprint_of_kind(kind: str, asking: Asking, name: str, dtype: str) -> Fin
 
 def _plain(search: _Search, dtype: str) -> Reading | None:
     """What the model of plain functions of the kind has found so far."""
-    return _READINGS[search.kind](search.seen, dtype) if search.kind in _READINGS else None
+    return _READINGS[search.kind](search.seen, dtype)
 
 
 def _plainly(search: _Search, plain: Reading, name: str) -> Fingerprint:

@@ -69,7 +69,7 @@ def test_a_cast_that_nobody_documents_is_found_by_its_choice() -> None:
         (
             half_steps,
             "torchao/choose_qparams_affine",
-            {"compressed-tensors/calculate_qparams: symmetric": "half-steps", "division": "divide"},
+            {"symmetric": "half-steps", "division": "divide", "divisor": 127.5},
         ),
         (of_ends, "torchao/choose_qparams_affine@0.11", {"mapping_type": "ASYMMETRIC", "steps": "between"}),
         (of_amax, "torchao/choose_scale_float8", {"quotient": "divide", "exponent_bits": 4}),

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from kind_kernels import Kernel
 from kind_kernels.casts import CASTS
+from kind_kernels.scales import BLOCKS, SCALES
 
 from halfeven.conformance import fingerprint
 from halfeven.conformance.fingerprints.result import UNDECIDED, Fingerprint
@@ -31,6 +32,23 @@ def test_a_cast_is_what_it_does(kernel: Kernel) -> None:
     assert found.calls < 200
 
 
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+@pytest.mark.parametrize(
+    ("kind", "kernel"),
+    [*(("scale", k) for k in SCALES), *(("block scale", k) for k in BLOCKS)],
+    ids=lambda k: getattr(k, "name", k),
+)
+def test_how_a_scale_is_made_is_what_is_told(kind: str, kernel: Kernel) -> None:
+    found = fingered(kernel, kind)
+    assert not_told(found, kernel) == {}
+    assert found.explained == kernel.all
+    assert found.calls < 200
+
+
+def test_there_are_eighty_or_so() -> None:
+    assert len(CASTS) + len(SCALES) + len(BLOCKS) > 70
+
+
 def test_a_sort_of_inputs_that_nothing_known_gives_leaves_the_rest() -> None:
     def odd(x):
         with np.errstate(all="ignore"):
@@ -47,3 +65,23 @@ def test_what_is_no_cast_has_no_format(function) -> None:
     found = fingerprint(function, "cast", "numpy")
     assert found.fields.get("format", UNDECIDED) == UNDECIDED
     assert found.profiles == ()
+
+
+def of_the_mean(x):
+    return np.abs(x).mean(axis=1) / np.float32(127)
+
+
+def of_the_median(x):
+    return np.median(np.abs(x), axis=1).astype(np.float32)
+
+
+def of_the_norm(x):
+    return np.sqrt((x.astype(np.float64) ** 2).mean(axis=1)).astype(np.float32) / np.float32(7)
+
+
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+@pytest.mark.parametrize("function", [of_the_mean, of_the_median, of_the_norm], ids=lambda f: f.__name__)
+def test_what_is_no_known_scale_has_no_divisor(function) -> None:
+    found = fingerprint(function, "scale", "numpy")
+    assert not found.explained
+    assert found.fields.get("divisor", UNDECIDED) == UNDECIDED

@@ -1,0 +1,166 @@
+"""What comes with scales: zero points, and codes of the data."""
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from itertools import product
+from typing import Any
+
+import numpy as np
+
+from halfeven.conformance.configuration import DTYPES
+from halfeven.conformance.fingerprints.kinds import same
+from halfeven.conformance.fingerprints.reading import Seen
+from halfeven.conformance.fingerprints.scaling import Made, scale_of
+from halfeven.conformance.fingerprints.units import Units
+from halfeven.reference.blocks import Array
+from halfeven.reference.minifloat import decode, encode
+from halfeven.reference.rounding import ROUNDINGS
+
+__all__ = ["beside_scales"]
+
+_LOWS = (0, -128, -127, -8, -7, -32768)
+_GRIDS = ((-128, 127), (-127, 127), (0, 255), (-8, 7), (-7, 7), (0, 15), (-2147483648, 2147483647))
+_OFFSETS = (0.0, 8.0, 128.0)
+_FLOATS = ("float8_e4m3fn", "float8_e5m2", "float4_e2m1fn")
+_ADDED = "half-up, added with the offset"
+_FEW = 4  # calls, by which most ways are dropped
+_Found = Mapping[str, tuple[Any, ...]]
+
+
+def beside_scales(
+    made: Made, seen: Sequence[Seen], which: int, dtype: str, known: Collection[int] = ()
+) -> tuple[dict[str, tuple[Any, ...]], int]:
+    """What the other arrays of the answers are, with the values of each choice, and how many numbers nothing gives.
+
+    Those that are ``known`` are scales of the tensor.
+    """
+    fields: dict[str, tuple[Any, ...]] = {}
+    lost = 0
+    for i, a in enumerate(seen[0].answer):
+        if i == which or i in known:
+            continue
+        came = [s.answer[i] for s in seen]
+        found = _zero_points(made, came, dtype) if a.size == made.came[0].size else {}
+        if not found and a.size in {seen[0].x.size, seen[0].x.size // 2}:
+            found = _codes(made, came, dtype)
+        fields |= found
+        lost += 0 if found else sum(c.size for c in came)
+    return fields, lost
+
+
+def _usual(u: Units, scale: Array) -> Array:
+    with np.errstate(all="ignore"):
+        return np.asarray(~u.nan & ~u.infinite & np.isfinite(scale) & (scale != 0))
+
+
+def _zero_points(made: Made, came: Sequence[Array], dtype: str) -> _Found:
+    """Zero points, or what stands for them: where all are one number, that; else the first way that gives all."""
+    numbers = np.unique(np.concatenate(came))
+    if numbers.size == 1:
+        return {"zero_point": (f"{numbers[0]:g} always",)}
+    for name, fields in _ways_of_zero(made, dtype):
+        if all(_gives(name, fields, made, i, c, dtype) for i, c in enumerate(came)):
+            return {key: (value,) for key, value in fields.items()}
+    return {}
+
+
+def _ways_of_zero(made: Made, dtype: str) -> Iterator[tuple[str, dict[str, Any]]]:
+    del dtype
+    for name in ("the least", "-least", "-least / s"):
+        yield name, {"zero_point": name}
+    least = ("the least", "the least, 0 at most")
+    for low, rounding, first, ends in product(_LOWS, ROUNDINGS, least, ("limited", "not limited")):
+        for name in ("round(-least / s)", "round(qmin - least / s)") if low else ("round(-least / s)",):
+            fields = {"zero_point": name, "zero_point_rounding": rounding, "qmin": low, "zero_point_of": first}
+            yield name, {**fields, "zero_point_ends": ends}
+    del made
+
+
+def _gives(name: str, fields: Mapping[str, Any], made: Made, i: int, came: Array, dtype: str) -> bool:
+    u, t = made.calls[i], DTYPES[dtype]
+    with np.errstate(all="ignore"):
+        at = _usual(u, made.came[i])
+        s = made.came[i][at].astype(t)
+        low = u.low[at].astype(t)
+        match name:
+            case "the least" | "-least":
+                v = low if name == "the least" else -low
+            case "-least / s":
+                v = -low / s
+            case _:
+                low = low if fields["zero_point_of"] == "the least" else np.minimum(low, t.type(0))
+                qmin = t.type(fields["qmin"])
+                inner = -low / s if name == "round(-least / s)" else qmin - low / s
+                v = ROUNDINGS[fields["zero_point_rounding"]](inner) + (qmin if name == "round(-least / s)" else 0)
+                if fields["zero_point_ends"] == "limited":
+                    v = np.clip(v, qmin, qmin + abs(made.scaling.divisor))
+        return bool((v.astype(np.float64) == came[at]).all())
+
+
+def _codes(made: Made, came: Sequence[Array], dtype: str) -> _Found:
+    """Codes: the values of each choice of all the ways that give them."""
+    kept = [
+        {**way, "code_places": form}
+        for form, codes in _forms(made, came)
+        for way in _ways_of_codes(made)
+        if all(_codes_same(made, way, i, codes[i], dtype) for i in _order(made))
+    ]
+    return {name: tuple(dict.fromkeys(k[name] for k in kept if name in k)) for name in (kept[0] if kept else ())}
+
+
+def _order(made: Made) -> list[int]:
+    """The calls, first some from the middle: of ordinary size."""
+    n = len(made.calls)
+    return [*range(min(_FEW, n), n), *range(min(_FEW, n))]
+
+
+def _forms(made: Made, came: Sequence[Array]) -> Iterator[tuple[str, list[Array]]]:
+    """How codes can be packed."""
+    size = made.calls[0].rows.size
+    if came[0].size == size:
+        yield "one to an element", [c.reshape(made.calls[0].rows.shape) for c in came]
+        return
+    if not all(((c >= 0) & (c <= 255) & (c == np.floor(c))).all() for c in came):  # noqa: PLR2004 - a byte
+        return
+    rows, n = made.calls[0].rows.shape
+    bytes_ = [c.astype(np.int64).reshape(rows, n // 2) for c in came]
+    pairs = [(c & 15, c >> 4) for c in bytes_]
+    yield "two to a byte, neighbours, the first in the low bits", [np.stack(p, -1).reshape(rows, n) for p in pairs]
+    yield (
+        "two to a byte, neighbours, the first in the high bits",
+        [np.stack(p[::-1], -1).reshape(rows, n) for p in pairs],
+    )
+    yield "two to a byte, the first half in the low bits", [np.concatenate(p, 1) for p in pairs]
+
+
+def _ways_of_codes(made: Made) -> Iterator[dict[str, Any]]:
+    plain = made.scaling.held in {"as computed", "float32"}
+    for how, of in product(
+        ("x / s", "x * (1 / s)"), ("as it is stored",) if plain else ("as it is stored", "before it is")
+    ):
+        own = {"code_quotient": how, "code_scale": of}
+        yield from ({"codes": target, **own} for target in _FLOATS)
+        for rounding, offset, limits in product((*ROUNDINGS, _ADDED), _OFFSETS, _GRIDS):
+            whole = {"code_rounding": rounding, "code_offset": offset, "code_limits": limits}
+            yield {"codes": "integers", **own, **whole}
+
+
+def _codes_same(made: Made, way: Mapping[str, Any], i: int, came: Array, dtype: str) -> bool:
+    u, t = made.calls[i], DTYPES[dtype]
+    with np.errstate(all="ignore"):
+        stored = way["code_scale"] == "as it is stored"
+        scale = made.came[i] if stored else scale_of(made.scaling, u, dtype, store=False)
+        at = _usual(u, scale) & _usual(u, made.came[i])
+        if not at.any():
+            return True
+        s = scale[at].astype(t)[:, None]
+        x = u.rows[at].astype(t)
+        v = x / s if way["code_quotient"] == "x / s" else x * (t.type(1) / s)
+        if way["codes"] != "integers":
+            reals = decode(encode(v.astype(t), way["codes"], overflow="saturate"), way["codes"], "float64")
+            return bool(same(reals, came[at]).all())
+        offset = t.type(way["code_offset"])
+        if way["code_rounding"] == _ADDED:
+            q = np.floor(v + (offset + t.type(0.5)))
+        else:
+            q = ROUNDINGS[way["code_rounding"]](v) + offset
+        return bool((np.clip(q, *way["code_limits"]) == came[at]).all())

@@ -1,0 +1,211 @@
+"""What a function that chooses scales does: how one is made, its least amount, zeros, what is no number, and codes."""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from halfeven.conformance.fingerprints.coded import beside_scales
+from halfeven.conformance.fingerprints.kinds import same
+from halfeven.conformance.fingerprints.reading import Reading, Seen, decided, witnessed
+from halfeven.conformance.fingerprints.result import UNDECIDED, Witnessed
+from halfeven.conformance.fingerprints.scaling import (
+    AMOUNTS,
+    DIVISIONS,
+    DIVISORS,
+    OF,
+    PER_REAL,
+    POWERS,
+    TENSOR,
+    Made,
+    made_scales,
+    ordinary,
+    scale_of,
+    splitting,
+)
+from halfeven.conformance.fingerprints.units import LEAST, MOST, NO_OTHER, Units
+from halfeven.reference.blocks import Array
+
+__all__ = ["reading_of_scale", "splitting_of_scale"]
+
+_DIGITS = 3  # of an amount that is not among those that people write
+_SORTS = ("least", "large", "zero", "infinity", "nan")
+_NATURAL = "as any other"
+_Option = Callable[[Units], Array]
+
+
+def reading_of_scale(seen: Sequence[Seen], dtype: str) -> Reading | None:
+    """What a choice of scales does, choice by choice; None where none is known that gives those of ordinary size.
+
+    Args:
+        seen: the calls, of one dtype, and what came.
+        dtype: of the data.
+    """
+    forms = {tuple(a.size for a in s.answer) for s in seen}
+    if len(forms) != 1:
+        return None
+    [sizes] = forms
+    found = {which: made for which in range(len(sizes)) if (made := made_scales(seen, which, dtype))}
+    if not found:
+        return None
+    which = max(found, key=lambda w: sizes[w])
+    values = []
+    of_tensor = [m.scaling for w in found if w != which for m in found[w] if m.scaling.over == "the tensor"]
+    for way in found[which]:
+        own, missed = _values(way, dtype)
+        if way.scaling.within != NO_OTHER:
+            own["divisor"] = tuple(s.divisor / TENSOR for s in of_tensor) or (UNDECIDED,)
+        beside, others = beside_scales(way, seen, which, dtype, {w for w in found if found[w][0].scaling in of_tensor})
+        values.append((way, {**own, **beside}, missed + others))
+    lost = min(row[2] for row in values)
+    values = [row for row in values if row[2] == lost]
+    fields, left = decided(row[1] for row in values)
+    every = sum(a.size for s in seen for a in s.answer)
+    first = values[0][0]
+    witnesses = {name: w for name in fields if name not in left and (w := _witnessed(first, dtype, name))}
+    return Reading(fields, left, witnesses, 1 - lost / every)
+
+
+def splitting_of_scale(seen: Sequence[Seen], dtype: str, turn: int) -> Array | None:
+    """Data that tell apart the ways that remain to make a scale; None where there is one alone, or none was found."""
+    sizes = [a.size for a in seen[0].answer]
+    if {tuple(a.size for a in s.answer) for s in seen} != {tuple(sizes)}:
+        return None
+    for which in sorted(range(len(sizes)), key=lambda w: -sizes[w]):
+        if made := made_scales(seen, which, dtype):
+            return splitting(made, dtype, turn) if len(made) > 1 else None
+    return None
+
+
+def _values(made: Made, dtype: str) -> tuple[dict[str, tuple[Any, ...]], int]:
+    """The values of each choice that give what came, and how many scales none gives."""
+    found, lost = made.scaling.chosen(), 0
+    for sort in _SORTS:
+        kept, missed = _kept(made, sort, dtype, (sort,))
+        if sort == "least" and len(kept) > 1:  # zeros tell amounts apart, if they are no exception
+            kept = _kept(made, sort, dtype, (sort, "zero"), kept)[0] or kept
+        found[sort] = tuple(kept) or (UNDECIDED,)
+        lost += 0 if kept else missed
+    return found, lost
+
+
+def _kept(
+    made: Made, sort: str, dtype: str, sorts: Sequence[str], some: Sequence[str] | None = None
+) -> tuple[list[str], int]:
+    """The values of a choice that give the scales of some sorts, and how many the best does not give."""
+    at = [np.any([_sort(u, one, made.scaling.within) for one in sorts], axis=0) for u in made.calls]
+    came = np.concatenate([c[i] for i, c in zip(at, made.came, strict=True)])
+    kept, missed = [], came.size
+    for name, option in _options(made, sort, dtype, came):
+        if some is None or name in some:
+            given = np.concatenate([option(u)[i] for i, u in zip(at, made.calls, strict=True)])
+            wrong = int((~same(given, came)).sum())
+            missed = min(missed, wrong)
+            if not wrong:
+                kept.append(name)
+                if name in {"none", "left out"} or (name == _NATURAL and sort != "large"):
+                    break  # an amount that shows nowhere, or a number that is no exception
+    return kept, missed
+
+
+def _sort(u: Units, sort: str, within: str) -> Array:
+    """Which parts are of a sort."""
+    nan = u.lost(within)
+    usual = ~nan & ~u.infinite
+    sorts: dict[str, Array] = {
+        "least": usual & (u.amax > 0) & (u.amax < LEAST),
+        "large": usual & (u.amax > MOST),
+        "zero": usual & (u.amax == 0),
+        "infinity": ~nan & u.infinite,
+        "nan": nan & ~u.infinite,
+    }
+    return sorts[sort]
+
+
+def _options(made: Made, sort: str, dtype: str, came: Array) -> Iterator[tuple[str, _Option]]:
+    """The values of a choice, each with the scales that it gives."""
+
+    def plainly(u: Units) -> Array:
+        return scale_of(made.scaling, u, dtype)
+
+    if sort == "least":
+        yield "none", plainly
+        yield from _least(made, dtype)
+        return
+    natural = {"nan": "left out"}.get(sort, _NATURAL)
+    if sort != "zero":
+        yield natural, plainly
+    if sort == "large":
+        most = float(np.finfo(np.float32).max)
+        yield "infinity where twice the number is", lambda u: np.where(2 * u.amax > most, np.inf, plainly(u))
+        yield "saturate", lambda u: np.minimum(plainly(u), float(np.finfo(np.float16).max))
+    numbers = np.unique(came)
+    if numbers.size == 1:
+        name = {"nan": "propagates" if np.isnan(numbers[0]) else ""}.get(sort) or f"{float(numbers[0])!r}"
+        yield name, lambda u: np.full(u.amax.shape, numbers[0])
+    elif sort == "zero":
+        yield natural, plainly
+
+
+def _least(made: Made, dtype: str) -> Iterator[tuple[str, _Option]]:
+    """The least amounts that people write, and one that is read off the least scale."""
+    s, found = made.scaling, {}
+
+    def on_magnitude(amount: float, *, added: bool) -> _Option:
+        def least(a: Array) -> Array:
+            e = a.dtype.type(amount)
+            return np.asarray(a + e if added else np.maximum(a, e))
+
+        return lambda u: scale_of(s, u, dtype, least=least)
+
+    def on_scale(amount: float) -> _Option:
+        return lambda u: np.maximum(scale_of(s, u, dtype), float(np.float32(amount)))
+
+    for amount in _amounts(made):
+        found[f"{amount!r} of the magnitude"] = on_magnitude(amount, added=False)
+        found[f"{amount!r} added to the magnitude"] = on_magnitude(amount, added=True)
+        if s.division not in PER_REAL:
+            found[f"{amount!r} of the scale"] = on_scale(amount)
+    yield from found.items()
+
+
+def _amounts(made: Made) -> list[float]:
+    """Those that people write, and those that the scale of the least magnitudes may be of."""
+    smallest = min(
+        (
+            (float(a), float(c))
+            for u, came in zip(made.calls, made.came, strict=True)
+            for a, c in zip(u.amax, came, strict=True)
+            if a > 0 and np.isfinite(c) and c > 0
+        ),
+        default=(0.0, 0.0),
+    )[1]
+    read = [smallest, abs(made.scaling.divisor) * smallest, abs(made.scaling.divisor) / smallest] if smallest else []
+    simple = [float(f"{r:.{_DIGITS}g}") for r in read if np.isfinite(r)]
+    return list(dict.fromkeys([*AMOUNTS, *simple]))
+
+
+_OTHERS: Mapping[str, tuple[Any, ...]] = {
+    "of": tuple(OF),
+    "divisor": DIVISORS,
+    "division": DIVISIONS,
+    "compute": ("float32", "float64"),
+    "held": ("as computed", "float16", "bfloat16", "float8_e4m3fn", *POWERS),
+}
+
+
+def _witnessed(made: Made, dtype: str, name: str) -> Witnessed | None:
+    """A part of which another value of a choice makes another scale."""
+    if name not in _OTHERS and name != "least":
+        return None
+    for other in _OTHERS.get(name, ("none",)):
+        if other == getattr(made.scaling, name, None):
+            continue
+        changed = made.scaling if name == "least" else replace(made.scaling, **{name: other})
+        for u, came in zip(made.calls, made.came, strict=True):
+            at = _sort(u, "least", changed.within) if name == "least" else ordinary(u, changed.of, changed.within)
+            instead = scale_of(changed, u, dtype)[at]
+            if (w := witnessed(u.amax[at], came[at], instead, other, what="largest magnitude")) is not None:
+                return w
+    return None
