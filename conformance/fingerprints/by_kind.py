@@ -176,6 +176,7 @@ def _plainly(search: _Search, plain: Reading, name: str) -> Fingerprint:
         fields=plain.fields,
         alternatives=plain.alternatives,
         witnesses=plain.witnesses,
+        proofs=plain.proofs,
         nearest=Nearest(plain.words, plain.share),
         calls=search.asking.calls,
         refused=(*search.asking.notes(), *plain.notes),
@@ -186,14 +187,21 @@ def _both(documented: Fingerprint, plain: Reading | None) -> Fingerprint:
     """What known formulas tell, and first what is told plainly: a field of one name is the plain one."""
     if plain is None or plain.share < 1 or not documented.explained:
         return documented
+    family = (documented.nearest.name if documented.nearest else "").partition("@")[0]
+
+    clash = {n: f"{family}: {n}" for n in plain.fields if n in documented.fields}
+    gone = {n for n, other in clash.items() if other in documented.fields or documented.fields[n] == plain.fields[n]}
+
+    def theirs(found: Mapping[str, Any]) -> dict[str, Any]:
+        return {clash.get(n, n): value for n, value in found.items() if n not in gone}
+
     fields = {"formula": documented.fields["formula"], **plain.fields}
-    own = {n: v for n, v in documented.alternatives.items() if n not in plain.fields}
     return replace(
         documented,
-        fields={**fields, **{n: v for n, v in documented.fields.items() if n not in fields}},
-        alternatives={**own, **plain.alternatives},
-        witnesses={**{n: w for n, w in documented.witnesses.items() if n not in plain.fields}, **plain.witnesses},
-        proofs={n: said for n, said in documented.proofs.items() if n not in plain.fields},
+        fields={**fields, **{n: v for n, v in theirs(documented.fields).items() if n not in fields}},
+        alternatives={**theirs(documented.alternatives), **plain.alternatives},
+        witnesses={**theirs(documented.witnesses), **plain.witnesses},
+        proofs={**theirs(documented.proofs), **plain.proofs},
         refused=(*documented.refused, *plain.notes),
     )
 

@@ -31,6 +31,7 @@ class Reading:
         witnesses: of each choice that is decided the input that decided it.
         share: of all numbers those that the model gives.
         notes: what else is to be known.
+        proofs: of each choice that is not distinguishable why.
     """
 
     fields: Mapping[str, Any]
@@ -38,6 +39,7 @@ class Reading:
     witnesses: Mapping[str, Witnessed] = field(default_factory=dict)
     share: float = 1.0
     notes: tuple[str, ...] = ()
+    proofs: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def words(self) -> str:

@@ -9,7 +9,7 @@ import numpy as np
 from halfeven.conformance.fingerprints.coded import beside_scales
 from halfeven.conformance.fingerprints.kinds import same
 from halfeven.conformance.fingerprints.reading import Reading, Seen, decided, witnessed
-from halfeven.conformance.fingerprints.result import UNDECIDED, Witnessed
+from halfeven.conformance.fingerprints.result import INDISTINGUISHABLE, UNDECIDED, Witnessed
 from halfeven.conformance.fingerprints.scaling import (
     AMOUNTS,
     DIVISIONS,
@@ -19,6 +19,7 @@ from halfeven.conformance.fingerprints.scaling import (
     POWERS,
     TENSOR,
     Made,
+    is_power,
     made_scales,
     ordinary,
     scale_of,
@@ -31,6 +32,11 @@ __all__ = ["reading_of_scale", "splitting_of_scale"]
 
 _DIGITS = 3  # of an amount that is not among those that people write
 _SORTS = ("least", "large", "zero", "infinity", "nan")
+#: Ways that are one with a power of two.
+_EXACT = {
+    "divide": ("divide", "reciprocal"),
+    "codes-per-real": ("codes-per-real", "times-inverse", "inverse"),
+}
 _NATURAL = "as any other"
 _Option = Callable[[Units], Array]
 
@@ -64,7 +70,21 @@ def reading_of_scale(seen: Sequence[Seen], dtype: str) -> Reading | None:
     every = sum(a.size for s in seen for a in s.answer)
     first = values[0][0]
     witnesses = {name: w for name in fields if name not in left and (w := _witnessed(first, dtype, name))}
-    return Reading(fields, left, witnesses, 1 - lost / every)
+    return _of_powers(Reading(fields, left, witnesses, 1 - lost / every), first)
+
+
+def _of_powers(found: Reading, made: Made) -> Reading:
+    """The same; where a power of two divides, or is divided, no way to do it is told from another."""
+    s, name = made.scaling, "division"
+    if found.fields[name] not in _EXACT or not is_power(s.divisor) or found.fields["divisor"] != s.divisor:
+        return found
+    return replace(
+        found,
+        fields={**found.fields, name: INDISTINGUISHABLE},
+        alternatives={**found.alternatives, name: _EXACT[s.division]},
+        witnesses={n: w for n, w in found.witnesses.items() if n != name},
+        proofs={name: "a product with a power of two, or with its inverse, is exact but for what is subnormal"},
+    )
 
 
 def splitting_of_scale(seen: Sequence[Seen], dtype: str, turn: int) -> Array | None:
@@ -182,7 +202,7 @@ def _amounts(made: Made) -> list[float]:
         default=(0.0, 0.0),
     )[1]
     read = [smallest, abs(made.scaling.divisor) * smallest, abs(made.scaling.divisor) / smallest] if smallest else []
-    simple = [float(f"{r:.{_DIGITS}g}") for r in read if np.isfinite(r)]
+    simple = [float(f"{r:.{_DIGITS}g}") for r in read if 0 < r < LEAST]
     return list(dict.fromkeys([*AMOUNTS, *simple]))
 
 

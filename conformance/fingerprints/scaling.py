@@ -30,6 +30,7 @@ __all__ = [
     "TENSOR",
     "Made",
     "Scaling",
+    "is_power",
     "made_scales",
     "ordinary",
     "scale_of",
@@ -208,13 +209,14 @@ def scale_of(s: Scaling, u: Units, dtype: str, *, least: Callable[[Array], Array
     with np.errstate(all="ignore"):
         a = OF[s.of](u)
         a = a if t.itemsize > data.itemsize else a.astype(data)  # a difference is rounded
-        after = s.divisor if "logarithm" in s.held and _is_power(s.divisor) else 1.0
+        after = s.divisor if "logarithm" in s.held and is_power(s.divisor) else 1.0
         v = _quotient(np.asarray(least(a.astype(t)), t), t.type(s.divisor / after), s.division)
         v = v if s.within == NO_OTHER else _within(v, s, t.type(u.whole))
         return stored(v, s.held) / after if store else np.asarray(v).astype(np.float64)
 
 
-def _is_power(divisor: float) -> bool:
+def is_power(divisor: float) -> bool:
+    """Whether a number is a power of two, with any sign."""
     return bool(abs(np.frexp(divisor)[0]) == 0.5)  # noqa: PLR2004 - what frexp gives
 
 
@@ -282,7 +284,7 @@ def _tried(over: str, gives: str, first: Units, came: Array, dtype: str) -> Iter
             v = own / divisor if within == NO_OTHER else own / (first.whole / TENSOR)
             for division in DIVISIONS:
                 per_real = division in PER_REAL
-                if (per_real and within != NO_OTHER) or (division in _PLAIN and _is_power(divisor)):
+                if (per_real and within != NO_OTHER) or (division in _PLAIN and is_power(divisor)):
                     continue
                 for held in _close(1 / v if per_real else v, came[at]):
                     if _is_told(held, divisor, within):

@@ -4,7 +4,7 @@ import ml_dtypes
 import numpy as np
 import torch
 
-from halfeven.conformance.fingerprints.result import UNDECIDED
+from halfeven.conformance.fingerprints.result import INDISTINGUISHABLE, UNDECIDED
 from kind_kernels import BF16, F16, F32, F64, Kernel
 
 __all__ = ["BLOCKS", "SCALES"]
@@ -159,7 +159,7 @@ SCALES = [
     Kernel("torch, amax.clamp(1e-5)", torch_clamped, _s(ROW, 127.0, least="1e-05 of the magnitude"), "torch"),
     Kernel("torch, scale.clamp(eps)", scale_clamped, _s(ROW, 127.0, least=_EPS), "torch"),
     Kernel("(amax + 1e-8) / 127", added, _s(ROW, 127.0, least="1e-08 added to the magnitude")),
-    Kernel("amax / 128", by_128, _s(ROW, 128.0)),
+    Kernel("amax / 128", by_128, _s(ROW, 128.0, division=INDISTINGUISHABLE)),
     Kernel("amax / 127.5", half_steps, _s(ROW, 127.5)),
     Kernel("2 * amax / 255", twice_by_255, _s(ROW, 127.5)),
     Kernel("amax / 7", by_7, _s(ROW, 7.0)),

@@ -46,6 +46,13 @@ def of_profile(profile: Profile, operation: Operation, dtype: str) -> Callable[.
     return lambda x, scale, zero_point, *, qmin, qmax: own(x, scale, zero_point, Grid(qmin, qmax))
 
 
+#: Of what is told plainly the names whose values are its own.
+PLAIN = {
+    *("overflow", "subnormals", "zeros", "infinity", "nan", "zero", "negative", "underflow", "large"),
+    *("over", "of", "held", "division", "within", "least", "zero_point", "codes"),
+}
+
+
 def wrong(found: Fingerprint, own: Mapping[str, Any]) -> dict[str, Any]:
     """The fields that say another value than the one made, or that it is another of several."""
     said = {n: found.alternatives.get(n, (v,)) for n, v in found.fields.items() if v != UNDECIDED}
@@ -53,8 +60,11 @@ def wrong(found: Fingerprint, own: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def has(one: Candidate, found: Fingerprint) -> dict[str, Any]:
-    """What a candidate has of the fields found; of a choice with the name of a setting the setting."""
-    own = {**one.chosen, **one.settings}
+    """What a candidate has of the fields found; of a choice with the name of a setting the setting.
+
+    What is told plainly has a name that a formula may have for something else.
+    """
+    own = {n: v for n, v in {**one.chosen, **one.settings}.items() if n not in PLAIN}
     mine = one.family if one.family in {found.fields["formula"], *found.alternatives.get("formula", ())} else None
     return {"formula": mine, **own, **{f"{one.family}: {n}": v for n, v in one.chosen.items()}}
 
