@@ -9,10 +9,15 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["THREADS", "environment", "flushes_to_zero", "restore", "rounds_to_nearest"]
+__all__ = ["FLUSHED", "THREADS", "environment", "flushes_to_zero", "restore", "rounds_to_nearest"]
 
 #: The threads of torch during a check: calls are small, and several processes share the cores.
 THREADS = 1
+#: What is said where flush-to-zero was on before anything was asked.
+FLUSHED = (
+    "flush-to-zero is on in this process, as a library that was built with fast math leaves it when it is loaded: "
+    "what is checked runs with it, and what it is held against without"
+)
 _ONE = np.array([1.0, 1.0, -1.0, -1.0], np.float32)
 _TIES = np.array([1, 3, -1, -3], np.float32) * np.float32(2.0**-24)
 _ROUNDED = np.array([1.0, 1 + 2.0**-22, -1.0, -1 - 2.0**-22], np.float32)

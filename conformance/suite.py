@@ -17,6 +17,7 @@ from halfeven.conformance.engine.kept import Sample
 from halfeven.conformance.engine.plan import plan
 from halfeven.conformance.engine.run import answered, run
 from halfeven.conformance.engine.tier import TIERS, Tier
+from halfeven.conformance.environment import FLUSHED
 from halfeven.conformance.nearest import nearest
 from halfeven.conformance.report.groups import worst
 from halfeven.conformance.report.model import CONFORMING, OutcomeName, Result, Witness
@@ -40,12 +41,14 @@ class Verdict:
         results: one per requirement, check and configuration.
         require: how much must have been checked for it to conform.
         lacks: the requirements that the backend declares not to offer.
+        notes: what else is to be known, such as a flush-to-zero that was on.
     """
 
     backend: str
     results: tuple[Result, ...]
     require: str = EACH
     lacks: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
 
     @property
     def conforms(self) -> bool:
@@ -97,7 +100,7 @@ class Verdict:
     def __str__(self) -> str:  # noqa: D105
         from halfeven.conformance.report.terminal import short  # noqa: PLC0415 - printing needs the report, checking not
 
-        return short(self.results, self.require, self.lacks)
+        return "\n".join([short(self.results, self.require, self.lacks), *(f"note: {n}" for n in self.notes)])
 
 
 def check(
@@ -171,7 +174,8 @@ def check(
             break
     results, _ = concluded(results, samples, {worker.offer.name: worker})
     results += [] if cut else unused_waivers(backend.name, backend.profile, backend.waivers, results)
-    return Verdict(backend.name, tuple(demonstrated(results)), require, tuple(backend.lacks))
+    notes = (FLUSHED,) if worker.flushes else ()
+    return Verdict(backend.name, tuple(demonstrated(results)), require, tuple(backend.lacks), notes)
 
 
 def _of_formula(fn: Any, formula: str, profile: str | None, array: ArrayKind | None) -> Backend:

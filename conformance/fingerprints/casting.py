@@ -176,8 +176,6 @@ def _small(core: Core, call: _Call, at: Array) -> _Options:
         "flushed": np.where(np.abs(v) < least, 0.0, y),
         "flushed once they are rounded": np.where(y < least, 0.0, y),
     }
-    if target.lowest <= _LOWEST:
-        every["subnormal inputs flushed"] = np.where(np.abs(x) < 2.0**_LOWEST, 0.0, y)
     if not _is_exact(core):
         every["none: no number is too small"] = _rounded(v, target, core.rounding, unbounded=True)
     for name, magnitude in every.items():

@@ -30,6 +30,7 @@ from halfeven.conformance.configuration import Configuration
 from halfeven.conformance.engine.batch import DTYPES
 from halfeven.conformance.engine.call import CHANGED, Answer, Call, Dtype, Mode, leaves
 from halfeven.conformance.engine.memory import POISONS, Array, Strided
+from halfeven.conformance.environment import flushes_to_zero
 from halfeven.conformance.quote import Spelt, spelt
 from halfeven.conformance.view import operation, script
 from halfeven.conformance.workers.devices import Device, NoDevice, device_of
@@ -64,6 +65,9 @@ class Inside:
         self._arguments: deque[tuple[Any, bytes]] = deque(maxlen=_KEPT)
         self._large: deque[tuple[Any, bytes]] = deque(maxlen=_KEPT_LARGE)
         self._poison = POISONS[0]
+        self.flushes = flushes_to_zero()
+        if self.flushes:
+            torch.set_flush_denormal(False)
 
     sweeps = True
 
@@ -135,7 +139,7 @@ class Inside:
         if function is None:
             msg = f"{call.formula} is not offered"
             raise Unsupported(msg)
-        return function
+        return _flushing(function) if self.flushes else function
 
     def _asked(self, call: Call, faults: dict[str, None]) -> Any:
         """The result; what the call did that no call may do is noted in ``faults``, whatever it raises."""
@@ -204,6 +208,19 @@ class Inside:
 
 class _NoAnswer(Exception):  # noqa: N818 - what came is the fault
     pass
+
+
+def _flushing(function: Callable[..., Any]) -> Callable[..., Any]:
+    """The function with flush-to-zero on while it runs, as it was before: who judges it keeps its subnormals."""
+
+    def called(*positional: Any, **named: Any) -> Any:
+        torch.set_flush_denormal(True)
+        try:
+            return function(*positional, **named)
+        finally:
+            torch.set_flush_denormal(False)
+
+    return called
 
 
 class _Given:
