@@ -105,6 +105,9 @@ def _values(made: Made, dtype: str) -> tuple[dict[str, tuple[Any, ...]], int]:
         kept, missed = _kept(made, sort, dtype, (sort,))
         if sort == "least" and len(kept) > 1:  # zeros tell amounts apart, if they are no exception
             kept = _kept(made, sort, dtype, (sort, "zero"), kept)[0] or kept
+            # With the least scale that was seen a least magnitude and a least scale are one: the one that people write.
+            written = [n for n in kept if n.partition(" ")[0] in {repr(a) for a in AMOUNTS}]
+            kept = written or kept
         found[sort] = tuple(kept) or (UNDECIDED,)
         lost += 0 if kept else missed
     return found, lost

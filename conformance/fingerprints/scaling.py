@@ -55,6 +55,7 @@ OF: Mapping[str, Callable[[Units], Array]] = {
     "greatest - least": lambda u: u.high - u.low,
     "greatest - least, 0 between them": lambda u: np.maximum(u.high, 0.0) - np.minimum(u.low, 0.0),
     "the greatest": lambda u: u.high,
+    "the greatest, 0 at least": lambda u: np.maximum(u.high, 0.0),
     "the least": lambda u: u.low,
 }
 DIVISIONS = ("divide", "reciprocal", "codes-per-real", "times-inverse", "inverse", "inverse-of-inverse")

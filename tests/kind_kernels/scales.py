@@ -136,6 +136,14 @@ def power_up(x):
     return np.where(a > 0, 2.0 ** np.ceil(np.log2(np.where(a > 0, a, 1) / 127)), 1.0).astype(F32)
 
 
+def greatest_255(x):
+    return np.maximum(x.max(axis=1), F32(0)) / F32(255)
+
+
+def observer(x):
+    return ((x.amax() - x.amin()) / 255).clamp(min=1e-8)
+
+
 def constant_zero_point(x):
     scale = rows(x) / F32(127)
     return scale, np.zeros(scale.shape, np.int32)
@@ -181,6 +189,8 @@ SCALES = [
     Kernel("min/max alone, uint4", min_max_alone, _s(ROW, 15.0, RANGE)),
     Kernel("min/max and the least", min_max_offset, _s(ROW, 15.0, RANGE, zero_point="the least")),
     Kernel("power of two", power_up, _s(ROW, 127.0, division=_UNTOLD, held="power of two, up", zero="1.0")),
+    Kernel("max(x, 0) / 255", greatest_255, _s(ROW, 255.0, "the greatest, 0 at least")),
+    Kernel("torch, min/max observer", observer, _s(TENSOR, 255.0, RANGE, least="1e-08 of the scale"), "torch"),
     Kernel("zero point 0", constant_zero_point, _s(ROW, 127.0, zero_point="0 always")),
 ]
 
