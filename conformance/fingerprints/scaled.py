@@ -152,6 +152,9 @@ def _options(made: Made, sort: str, dtype: str, came: Array) -> Iterator[tuple[s
     def plainly(u: Units) -> Array:
         return scale_of(made.scaling, u, dtype)
 
+    if sort == "least" and made.scaling.added:
+        yield f"{made.scaling.added!r} added to the scale", plainly
+        return
     if sort == "least":
         yield "none", plainly
         yield from _least(made, dtype)

@@ -99,6 +99,7 @@ _NEAR = 2.0**-7
 _CLEAN = 2.0**-21
 _DRAWN = 50_000
 _PART = 8
+_ADDED = (1e-6, 1e-5, 1e-4, 1e-3)
 _UNITS = 4  # of ordinary size, that there have to be
 
 
@@ -115,6 +116,7 @@ class Scaling:
         held: as what it is stored.
         within: how it stands to a scale of the tensor.
         gives: the scale, or codes of it.
+        added: what is added to it, so large that it shows in scales of ordinary size.
     """
 
     over: str
@@ -125,10 +127,11 @@ class Scaling:
     held: str
     within: str
     gives: str
+    added: float = 0.0
 
     def chosen(self) -> dict[str, tuple[Any, ...]]:
         """Each choice with its value."""
-        return {f.name: (getattr(self, f.name),) for f in fields(self)}
+        return {f.name: (getattr(self, f.name),) for f in fields(self) if f.name != "added"}
 
 
 @dataclass(frozen=True, eq=False)
@@ -212,6 +215,7 @@ def scale_of(s: Scaling, u: Units, dtype: str, *, least: Callable[[Array], Array
         a = a if t.itemsize > data.itemsize else a.astype(data)  # a difference is rounded
         after = s.divisor if "logarithm" in s.held and is_power(s.divisor) else 1.0
         v = _quotient(np.asarray(least(a.astype(t)), t), t.type(s.divisor / after), s.division)
+        v = v + t.type(s.added) if s.added else v
         v = v if s.within == NO_OTHER else _within(v, s, t.type(u.whole))
         return stored(v, s.held) / after if store else np.asarray(v).astype(np.float64)
 
@@ -353,12 +357,16 @@ def made_scales(seen: Sequence[Seen], which: int, dtype: str) -> list[Made]:
             first = max(range(len(calls)), key=lambda i: _ordinary(calls[i]))
             if not _ordinary(calls[first]):
                 continue
-            for s in _tried(over, gives, calls[first], came[first], dtype):
-                if _agrees(s, calls[first : first + 1], came[first : first + 1], dtype) < 0:
-                    continue
-                if _agrees(s, calls, came, dtype) >= _UNITS:
-                    key = _power(s) if s.held in POWERS and s.division == "divide" else s
-                    found.setdefault(key, Made(s, calls, came))
+            for added in (0.0, *_ADDED):
+                for way in _tried(over, gives, calls[first], came[first] - added, dtype):
+                    s = replace(way, added=added)
+                    if _agrees(s, calls[first : first + 1], came[first : first + 1], dtype) < 0:
+                        continue
+                    if _agrees(s, calls, came, dtype) >= _UNITS:
+                        key = _power(s) if s.held in POWERS and s.division == "divide" else s
+                        found.setdefault(key, Made(s, calls, came))
+                if found:
+                    break
     return list(found.values())
 
 

@@ -136,6 +136,10 @@ def power_up(x):
     return np.where(a > 0, 2.0 ** np.ceil(np.log2(np.where(a > 0, a, 1) / 127)), 1.0).astype(F32)
 
 
+def scale_added(x):
+    return rows(x) / F32(127) + F32(1e-6)
+
+
 def greatest_255(x):
     return np.maximum(x.max(axis=1), F32(0)) / F32(255)
 
@@ -189,6 +193,7 @@ SCALES = [
     Kernel("min/max alone, uint4", min_max_alone, _s(ROW, 15.0, RANGE)),
     Kernel("min/max and the least", min_max_offset, _s(ROW, 15.0, RANGE, zero_point="the least")),
     Kernel("power of two", power_up, _s(ROW, 127.0, division=_UNTOLD, held="power of two, up", zero="1.0")),
+    Kernel("amax / 127 + 1e-6", scale_added, _s(ROW, 127.0, least="1e-06 added to the scale")),
     Kernel("max(x, 0) / 255", greatest_255, _s(ROW, 255.0, "the greatest, 0 at least")),
     Kernel("torch, min/max observer", observer, _s(TENSOR, 255.0, RANGE, least="1e-08 of the scale"), "torch"),
     Kernel("zero point 0", constant_zero_point, _s(ROW, 127.0, zero_point="0 always")),
