@@ -274,7 +274,8 @@ def test_in_place(dtype: torch.dtype) -> None:
 def test_a_shift_is_rounded_to_the_dtype_of_the_arithmetic(dtype: torch.dtype) -> None:
     x = torch.arange(2**16, dtype=torch.int32).to(torch.int16).view(dtype)
     for scale in (0.3, 0.01, 1.7):
-        same("quantize_dequantize", x, torch.tensor(scale, dtype=dtype), None, -8, 7, None, 0.3, False)
+        for shift, zero_point in itertools.product((0.3, 1e-12), (None, torch.tensor(-0.0))):
+            same("quantize_dequantize", x, torch.tensor(scale, dtype=dtype), zero_point, -8, 7, None, shift, True)
 
 
 @pytest.mark.exhaustive

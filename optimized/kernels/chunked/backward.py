@@ -9,7 +9,7 @@ from torch import Tensor
 from halfeven.optimized import arguments
 from halfeven.optimized.arguments import Blocks
 from halfeven.optimized.kernels.chunked.arguments import of_codes, of_reals
-from halfeven.optimized.kernels.chunked.parts import expand, narrow, sum_to
+from halfeven.optimized.kernels.chunked.parts import expand, held, narrow, sum_to
 
 __all__ = ["BACKWARD"]
 
@@ -64,13 +64,13 @@ def _quantize_dequantize_backward(
     *needs: bool,
 ) -> tuple[Tensor, Tensor, Tensor]:
     g, u, s, o = _wide(grad, x, scale, zero_point, qmin, qmax, block_size, offset)
-    u = u / s
-    if shift:
+    u, shifted, shift = u / s, shift != 0, held(shift, s.dtype)
+    if shifted:
         u = u - shift
     r = u.round()
     m = (r - o >= qmin) & (r - o <= qmax)
     clipped = torch.minimum(torch.maximum(r, o + qmin), o + qmax)
-    if shift:
+    if shifted:
         clipped = clipped + shift
     none = g.new_zeros(())
     dx = torch.where(m, g, none)

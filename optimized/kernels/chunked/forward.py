@@ -7,7 +7,7 @@ from torch import Tensor
 
 from halfeven.optimized.arguments import Blocks, dtypes
 from halfeven.optimized.kernels.chunked.arguments import of_codes, of_reals
-from halfeven.optimized.kernels.chunked.parts import narrow, pieces, side_by_side
+from halfeven.optimized.kernels.chunked.parts import held, narrow, pieces, side_by_side
 
 __all__ = ["FORWARD"]
 
@@ -108,9 +108,10 @@ def _quantize_dequantize_out(
     out: Tensor,
 ) -> None:
     s, o = of_reals(x, scale, zero_point, qmin, qmax, block_size, offset, result=x.dtype, out=out)
+    shifted, shift = shift != 0, held(shift, s.dtype)
     for x_, out_, s_, o_ in pieces(*side_by_side((x, out), (s, o), block_size), _most(x)):
         r = _grid_codes(x_, s_, o_, qmin, qmax, shift)
-        out_.copy_(narrow(r.add_(o_ + shift if shift else o_).mul_(s_), out.dtype))
+        out_.copy_(narrow(r.add_(o_ + shift if shifted else o_).mul_(s_), out.dtype))
 
 
 def _grid_codes(x: Tensor, s: Tensor, o: Tensor, qmin: int, qmax: int, shift: float) -> Tensor:

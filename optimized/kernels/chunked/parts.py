@@ -7,7 +7,7 @@ from torch import Tensor
 
 from halfeven.optimized.arguments import Blocks
 
-__all__ = ["expand", "narrow", "pieces", "reduce", "side_by_side", "sum_to"]
+__all__ = ["expand", "held", "narrow", "pieces", "reduce", "side_by_side", "sum_to"]
 
 Tensors = tuple[Tensor, ...]
 
@@ -24,6 +24,11 @@ def narrow(x: Tensor, dtype: torch.dtype) -> Tensor:
     even = (near.view(torch.int32) & 1) == 0
     neighbour = torch.nextafter(near, torch.where(near < x, torch.inf, -torch.inf).float())
     return torch.where(x.isfinite() & (near != x) & even, neighbour, near).to(dtype)
+
+
+def held(number: float, dtype: torch.dtype) -> float:
+    """``number`` as ``dtype`` has it: on CUDA torch takes a number beside 16-bit tensors as float32."""
+    return float(torch.tensor(number, dtype=dtype).item())
 
 
 def expand(parameter: Tensor, shape: torch.Size, block_size: Blocks) -> Tensor:
