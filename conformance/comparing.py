@@ -7,6 +7,7 @@ from halfeven.conformance.backends.protocol import ArrayKind, Backend, adapt
 from halfeven.conformance.backends.registry import resolve
 from halfeven.conformance.engine import pair
 from halfeven.conformance.engine.tier import TIERS, Tier
+from halfeven.conformance.environment import subnormals_kept
 from halfeven.conformance.nearest import among
 from halfeven.conformance.report.pair import Comparison
 from halfeven.conformance.workers.inside import Inside
@@ -17,6 +18,7 @@ __all__ = ["compare"]
 _PLAIN = "onnx"  # whose parameters two plain functions are given
 
 
+@subnormals_kept()
 def compare(
     a: Any,
     b: Any,

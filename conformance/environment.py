@@ -4,12 +4,24 @@ import ctypes
 import os
 import platform
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from importlib import metadata
 from typing import Any
 
 import numpy as np
 
-__all__ = ["FLUSHED", "THREADS", "environment", "flushes_to_zero", "restore", "rounds_to_nearest"]
+__all__ = [
+    "FLUSHED",
+    "THREADS",
+    "environment",
+    "flushed",
+    "flushes_to_zero",
+    "restore",
+    "rounds_to_nearest",
+    "subnormals_kept",
+]
 
 #: The threads of torch during a check: calls are small, and several processes share the cores.
 THREADS = 1
@@ -18,6 +30,7 @@ FLUSHED = (
     "flush-to-zero is on in this process, as a library that was built with fast math leaves it when it is loaded: "
     "what is checked runs with it, and what it is held against without"
 )
+_FLUSHED = ContextVar("flushed", default=False)
 _ONE = np.array([1.0, 1.0, -1.0, -1.0], np.float32)
 _TIES = np.array([1, 3, -1, -3], np.float32) * np.float32(2.0**-24)
 _ROUNDED = np.array([1.0, 1 + 2.0**-22, -1.0, -1 - 2.0**-22], np.float32)
@@ -50,6 +63,34 @@ def _version(name: str) -> str:
         return metadata.version(name)
     except metadata.PackageNotFoundError:
         return "not installed"
+
+
+@contextmanager
+def subnormals_kept() -> Iterator[None]:
+    """Flush-to-zero is off in this thread while it lasts, and then as it was before; ``flushed`` says which.
+
+    Example:
+        >>> with subnormals_kept():
+        ...     flushes_to_zero()
+        False
+    """
+    if not flushes_to_zero():
+        yield
+        return
+    import torch  # noqa: PLC0415 - as above
+
+    token = _FLUSHED.set(True)
+    torch.set_flush_denormal(False)
+    try:
+        yield
+    finally:
+        torch.set_flush_denormal(True)
+        _FLUSHED.reset(token)
+
+
+def flushed() -> bool:
+    """Whether flush-to-zero is on, or was when ``subnormals_kept`` switched it off."""
+    return _FLUSHED.get() or flushes_to_zero()
 
 
 def flushes_to_zero() -> bool:

@@ -5,7 +5,7 @@ from typing import Any
 from halfeven.conformance.backends.plain import plain
 from halfeven.conformance.backends.protocol import KINDS, ArrayKind
 from halfeven.conformance.configuration import DTYPES
-from halfeven.conformance.environment import FLUSHED, restore
+from halfeven.conformance.environment import FLUSHED, restore, subnormals_kept
 from halfeven.conformance.fingerprints.asking import Asking
 from halfeven.conformance.fingerprints.by_kind import fingerprint_of_kind
 from halfeven.conformance.fingerprints.formulas import fingerprint_of_formula
@@ -21,6 +21,7 @@ from halfeven.reference.profile import OPERATIONS
 __all__ = ["Fingerprint", "fingerprint", "of_worker"]
 
 
+@subnormals_kept()
 def fingerprint(
     fn: Any,
     operation: str = "quantize",

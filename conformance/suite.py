@@ -17,7 +17,7 @@ from halfeven.conformance.engine.kept import Sample
 from halfeven.conformance.engine.plan import plan
 from halfeven.conformance.engine.run import answered, run
 from halfeven.conformance.engine.tier import TIERS, Tier
-from halfeven.conformance.environment import FLUSHED
+from halfeven.conformance.environment import FLUSHED, subnormals_kept
 from halfeven.conformance.nearest import nearest
 from halfeven.conformance.report.groups import worst
 from halfeven.conformance.report.model import CONFORMING, OutcomeName, Result, Witness
@@ -103,6 +103,7 @@ class Verdict:
         return "\n".join([short(self.results, self.require, self.lacks), *(f"note: {n}" for n in self.notes)])
 
 
+@subnormals_kept()
 def check(
     fn: Any,
     profile: str | None = None,

@@ -62,8 +62,8 @@ def explain_value(
         any_code: whether ``code`` may lie outside the grid, as one that an implementation gave.
 
     Raises:
-        ValueError: a number, a name or a combination of them is not accepted; the message says what is. So is a code
-            outside the grid, and one of NaN where x / s is none.
+        ValueError: a number, a name or a combination of them is not accepted; the message says what is. Without
+            ``any_code`` a code outside the grid is not, nor NaN where x / s is a number.
 
     >>> found = explain_value(0.25, 0.1, code=3)
     >>> found.result, found.says

@@ -10,7 +10,7 @@ import numpy as np
 from halfeven.conformance.fingerprints.cubes import size
 from halfeven.conformance.fingerprints.identities import one_function
 from halfeven.conformance.fingerprints.models import Asked, Given, Spent, Stages, Work, agreeing, of_model
-from halfeven.conformance.fingerprints.runs import LIMITING, every, monotone, predicted, run_ends, specials
+from halfeven.conformance.fingerprints.runs import FAR, LIMITING, every, monotone, predicted, run_ends, specials
 from halfeven.conformance.fingerprints.search import Search
 from halfeven.reference.model import EvaluationModel
 
@@ -19,7 +19,6 @@ __all__ = ["Proved", "proved"]
 _PARTS = 1 << 22  # of the models that are followed
 _MATTER = ("overflow", "integer", "clamp", "zero_point", "division")
 _BY_RULE = "the same for every input, since the steps in which they differ round to the same"
-_NEAR = 2.0**30  # codes: nothing that has 32 bits overflows before
 _WIDEST = 4096  # steps of a grid whose boundaries are all looked at
 
 
@@ -76,7 +75,7 @@ def proved(search: Search, pairs: Sequence[tuple[float, int]], *, nan: bool = Tr
             return Proved(tuple(done), how, why)
         tried = [replace(given, x=specials(asked.dtype))] if by_rule else _deciding(model, given, whole=whole)
         for one in tried:
-            known = np.abs(one.x.astype(np.float64)) <= (np.inf if far else _NEAR * given.step)
+            known = np.abs(one.x.astype(np.float64)) <= (np.inf if far else FAR * given.step)
             one = replace(one, x=one.x[known | (nan and far)])  # noqa: PLW2901
             try:
                 same = agreeing(Stages(one, work), cubes, of_model(model, one))
@@ -86,7 +85,7 @@ def proved(search: Search, pairs: Sequence[tuple[float, int]], *, nan: bool = Tr
                 why = f"with scale {scale!r} and zero point {zero} some inputs tell them apart"
                 return Proved(tuple(done), how, why, (scale, zero))
         done.append((scale, zero))
-    return Proved(tuple(done), how if far else how.replace("every input", "every input within 2^30 codes"))
+    return Proved(tuple(done), how if far else f"{how}, within 2^30 codes")
 
 
 def _deciding(model: EvaluationModel, given: Given, *, whole: bool) -> list[Given]:

@@ -24,7 +24,7 @@ _TEXTBOOK = PROFILES["onnx"]
 _UNKNOWN = "what no known model does"
 _CODES = 8  # that a model gives outside a region in which none is known: with fewer some model gives anything
 _SHARE = 0.25  # of all answers, those that it gives there at least
-_BITS = 10.0  # what it takes to believe in a region of calls: that chance splits them so, one in so many
+_BITS = 10.0  # of evidence for a region of calls: chance splits them so once in 2^10
 
 
 @dataclass(frozen=True)

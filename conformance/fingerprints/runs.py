@@ -24,10 +24,11 @@ from halfeven.reference.blocks import Array
 from halfeven.reference.choices import Coding
 from halfeven.reference.model import EvaluationModel, quantize
 
-__all__ = ["LIMITING", "every", "monotone", "predicted", "run_ends", "specials"]
+__all__ = ["FAR", "LIMITING", "every", "monotone", "predicted", "run_ends", "specials"]
 
 _WIDE = 512  # boundaries of a grid with more codes that are looked at
-_FAR = 2.0**30  # codes: nothing that has 32 bits overflows before
+#: Codes: nothing that has 32 bits overflows before.
+FAR = 2.0**30
 #: The bits that are kept where more are converted.
 _BITS = {"int16": 16, "int16-sum": 16, "int8": 8, "int8-sum": 8, "int8-exact": 8, "int64-int32": 32}
 _WRAPPING = frozenset(_BITS) - {"int64-int32"}
@@ -107,7 +108,7 @@ def run_ends(model: EvaluationModel, given: Given) -> Array:
     places = np.linspace(0, a.grid.num_steps - 1, min(a.grid.num_steps, _WIDE))
     codes = np.unique(places.astype(np.int64)).astype(np.float64) + (a.grid.qmin + 1)
     with np.errstate(all="ignore"):
-        far = np.asarray(_FAR * step, np.float64).astype(dtype)
+        far = np.asarray(FAR * step, np.float64).astype(dtype)
     top = int(ordered(np.asarray(np.inf, dtype)))
     bound = min(int(ordered(far)), top - 1)
     inner = _crossings(model, given, codes, -bound, bound)

@@ -13,6 +13,7 @@ from halfeven.conformance.engine.memory import plain
 from halfeven.conformance.engine.shapes import laid_out
 from halfeven.conformance.fingerprints.asking import Asking
 from halfeven.conformance.fingerprints.models import Asked, Given, same_codes
+from halfeven.conformance.fingerprints.runs import FAR
 from halfeven.conformance.fingerprints.search import Seen
 from halfeven.reference import Grid
 from halfeven.reference.blocks import Array
@@ -20,7 +21,6 @@ from halfeven.reference.systems import PROFILES
 
 __all__ = ["Subject", "differ", "oddity", "own_grid", "own_zero"]
 
-_FAR = 2.0**30  # codes: no conversion overflows before
 _LIMITED = 4  # inputs that have the last code: so many that it is no rounding
 
 
@@ -120,7 +120,7 @@ def own_grid(seen: Sequence[Seen], handed: Grid) -> Grid | None:
     codes = []
     for s in seen:
         with np.errstate(all="ignore"):
-            near = np.abs(s.given.x.astype(np.float64) / s.given.step) < _FAR
+            near = np.abs(s.given.x.astype(np.float64) / s.given.step) < FAR
         if s.given.asked.operation == "dequantize" or not near.any():
             return None
         value = s.value[near].astype(np.float64)
@@ -165,7 +165,7 @@ def oddity(seen: Sequence[Seen]) -> str:
         return "gives one answer for every input of a call"
     for s in numbers if seen[0].given.asked.operation == "quantize" else ():
         with np.errstate(all="ignore"):
-            near = np.abs(s.given.x.astype(np.float64) / s.given.step) < _FAR
+            near = np.abs(s.given.x.astype(np.float64) / s.given.step) < FAR
         value = s.value[near].astype(np.float64)
         if not np.array_equal(value, np.rint(value), equal_nan=True):
             return "gives numbers that are no integers, where codes are expected"

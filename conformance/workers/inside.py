@@ -30,7 +30,7 @@ from halfeven.conformance.configuration import Configuration
 from halfeven.conformance.engine.batch import DTYPES
 from halfeven.conformance.engine.call import CHANGED, Answer, Call, Dtype, Mode, leaves
 from halfeven.conformance.engine.memory import POISONS, Array, Strided
-from halfeven.conformance.environment import flushes_to_zero
+from halfeven.conformance.environment import flushed, flushes_to_zero
 from halfeven.conformance.quote import Spelt, spelt
 from halfeven.conformance.view import operation, script
 from halfeven.conformance.workers.devices import Device, NoDevice, device_of
@@ -65,8 +65,8 @@ class Inside:
         self._arguments: deque[tuple[Any, bytes]] = deque(maxlen=_KEPT)
         self._large: deque[tuple[Any, bytes]] = deque(maxlen=_KEPT_LARGE)
         self._poison = POISONS[0]
-        self.flushes = flushes_to_zero()
-        if self.flushes:
+        self.flushes = flushed()
+        if flushes_to_zero():
             torch.set_flush_denormal(False)
 
     sweeps = True

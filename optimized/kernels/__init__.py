@@ -91,8 +91,8 @@ def choose(isa: str) -> None:
 def past_caches(size: int = 0) -> int:
     """The bytes of operands and result from which a result is written past the caches; 0 without compiled kernels.
 
-    They are those of the processor's largest cache, 64 MiB at most. Where ``size`` is positive, it is that from now on:
-    for tests.
+    They are those of the processor's largest cache, 64 MiB at most, and 32 MiB where the system does not tell. Where
+    ``size`` is positive, it is that from now on: for tests.
     """
     library, _ = _loaded()
     return 0 if library is None else int(library.halfeven_cache_bytes(size))

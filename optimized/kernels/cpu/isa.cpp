@@ -35,9 +35,9 @@ Isa best() {
 
 std::atomic<Isa> chosen{best()};
 
-// Of usual processors, where the system does not tell; and the most of which a process has a fair share to itself. One
-// system tells of 480 MiB, which many more processors fill than it has: from 128 MiB on results came to memory at half
-// of the speed, and below 64 MiB it makes no difference.
+// Of usual processors, where the system does not tell; and the most that is believed. A virtual machine was told of
+// 480 MiB, which it shares with others: from 128 MiB on, results were written at half the speed, and at 64 MiB it made
+// no difference.
 constexpr int64_t kUsual = int64_t{32} << 20, kMost = int64_t{64} << 20;
 
 int64_t largest_cache() {

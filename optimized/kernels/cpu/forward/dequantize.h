@@ -66,6 +66,7 @@ void fast_dequantize(const ForwardSettings& settings, const ForwardJob& job) {
   bool exact = true;
   for (int64_t i = 0; i < (kColumns ? job.len : job.rows); ++i) exact &= sums_are_exact<In, T>(o[i]);
   if (!exact) return generic<Operation::Dequantize, In, T, T, kColumns>(settings, job);
+  constexpr int64_t kLine = 64;  // of a cache: parts of one are streamed slowly
   const bool past = settings.stream && reinterpret_cast<uintptr_t>(job.out) % kOut == 0;
   for (int64_t r = 0; r < job.rows; ++r) {
     const char* q = job.x + r * job.x_row;
@@ -82,7 +83,7 @@ void fast_dequantize(const ForwardSettings& settings, const ForwardJob& job) {
           scaled<In, T, kStream>(q + i, out + i * kOut, at<Floats>(s + i), at<Floats>(s + i + kN), at<Floats>(o + i),
                                  at<Floats>(o + i + kN));
       };
-      if (past && reinterpret_cast<uintptr_t>(out) % kVector == 0)
+      if (past && reinterpret_cast<uintptr_t>(out) % kLine == 0)
         pairs(std::true_type{});
       else
         pairs(std::false_type{});

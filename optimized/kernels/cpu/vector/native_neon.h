@@ -2,7 +2,7 @@
 
 namespace halfeven::HALFEVEN_ISA {
 
-// As in vector.h: compilers find these instructions in its loops mostly, but not where much else is going on.
+// As in vector.h.
 [[gnu::always_inline]] inline Floats fused(Floats x, Floats y, Floats z) {
   return (Floats)vfmaq_f32((float32x4_t)z, (float32x4_t)x, (float32x4_t)y);
 }
@@ -22,6 +22,7 @@ template <bool kSigned>
   return (Bytes)vqmovun_high_s16(vqmovun_s16(first), second);
 }
 
+// Of the words the first or the second half, each after a word of 0.
 template <bool kSecond>
 [[gnu::always_inline]] inline Ints after_zeros(Words v) {
   const int16x8_t none = {};

@@ -15,7 +15,7 @@ using Native = __m256i;
 using NativeHalf = __m128i;
 #endif
 
-// As in vector.h: compilers find these instructions in its loops mostly, but not where much else is going on.
+// As in vector.h.
 [[gnu::always_inline]] inline Floats fused(Floats x, Floats y, Floats z) { return HALFEVEN_MM(fmadd_ps)(x, y, z); }
 [[gnu::always_inline]] inline Floats half_even(Floats x) {
 #if HALFEVEN_VECTOR == 64
@@ -90,7 +90,6 @@ template <class V>
 }
 inline void fence() { _mm_sfence(); }
 
-// Four doubles: a sum that is spelled as a product with 1.
 [[gnu::always_inline]] inline Vector<double, 4> fused(Vector<double, 4> x, Vector<double, 4> y, Vector<double, 4> z) {
   return (Vector<double, 4>)_mm256_fmadd_pd(x, y, z);
 }

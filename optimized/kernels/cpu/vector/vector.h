@@ -1,6 +1,7 @@
 // Vectors of HALFEVEN_VECTOR bytes, in the compiler's own extension for them: operators work lane by lane, comparisons
 // give integers of all ones where they hold, and `mask ? a : b` chooses. So the kernels are written once, whatever the
-// width; what needs an instruction that no operator stands for is in native_x86.h and native_neon.h.
+// width. What has instructions that no operator stands for, or that GCC misses in large functions, is in native_x86.h and
+// native_neon.h: functions there go before those of the same name here.
 //
 // Compiled once per target, like core/arith.h, which comes before.
 
