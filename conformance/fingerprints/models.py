@@ -1,7 +1,7 @@
 """The evaluation models that give the answers of one call: followed stage by stage, each distinct result once.
 
 Quantizing has three stages and dequantizing one, and each reads choices of its own (``reference/model.py``). Models
-that have given the same so far are held together, so that a hundred million of them are followed in seconds.
+that have given the same so far are held together, so that a thousand million of them are followed in seconds.
 """
 
 from collections.abc import Hashable, Iterator, Sequence
