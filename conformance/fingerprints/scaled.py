@@ -69,8 +69,13 @@ def reading_of_scale(seen: Sequence[Seen], dtype: str) -> Reading | None:
     fields, left = decided(row[1] for row in values)
     every = sum(a.size for s in seen for a in s.answer)
     first = values[0][0]
-    witnesses = {name: w for name in fields if name not in left and (w := _witnessed(first, dtype, name))}
+    witnesses = {name: w for name in _told(fields) if (w := _witnessed(first, dtype, name))}
     return _of_powers(Reading(fields, left, witnesses, 1 - lost / every), first)
+
+
+def _told(fields: Mapping[str, Any]) -> list[str]:
+    """The choices that are decided."""
+    return [name for name, value in fields.items() if value != UNDECIDED]
 
 
 def _of_powers(found: Reading, made: Made) -> Reading:
@@ -116,10 +121,15 @@ def _values(made: Made, dtype: str) -> tuple[dict[str, tuple[Any, ...]], int]:
 def _kept(
     made: Made, sort: str, dtype: str, sorts: Sequence[str], some: Sequence[str] | None = None
 ) -> tuple[list[str], int]:
-    """The values of a choice that give the scales of some sorts, and how many the best does not give."""
+    """The values of a choice that give the scales of some sorts, and how many the best does not give.
+
+    Where no scale of them came, that is of no value a confirmation.
+    """
     at = [np.any([_sort(u, one, made.scaling.within) for one in sorts], axis=0) for u in made.calls]
     came = np.concatenate([c[i] for i, c in zip(at, made.came, strict=True)])
     kept, missed = [], came.size
+    if not came.size:
+        return kept, 0
     for name, option in _options(made, sort, dtype, came):
         if some is None or name in some:
             given = np.concatenate([option(u)[i] for i, u in zip(at, made.calls, strict=True)])

@@ -153,6 +153,13 @@ def constant_zero_point(x):
     return scale, np.zeros(scale.shape, np.int32)
 
 
+def finite_alone(x):
+    if not np.isfinite(x).all():
+        message = "x is not finite"
+        raise ValueError(message)
+    return by_127_rows(x)
+
+
 def _s(over, divisor, of=AMAX, division="divide", **more):
     return {"over": over, "of": of, "divisor": divisor, "division": division, **more}
 
@@ -196,6 +203,7 @@ SCALES = [
     Kernel("amax / 127 + 1e-6", scale_added, _s(ROW, 127.0, least="1e-06 added to the scale")),
     Kernel("max(x, 0) / 255", greatest_255, _s(ROW, 255.0, "the greatest, 0 at least")),
     Kernel("torch, min/max observer", observer, _s(TENSOR, 255.0, RANGE, least="1e-08 of the scale"), "torch"),
+    Kernel("refuses what is no number", finite_alone, _s(ROW, 127.0, zero="0.0", infinity=UNDECIDED, nan=UNDECIDED)),
     Kernel("zero point 0", constant_zero_point, _s(ROW, 127.0, zero_point="0 always")),
 ]
 
