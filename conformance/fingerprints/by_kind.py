@@ -139,8 +139,8 @@ def fingerprint_of_kind(kind: str, asking: Asking, name: str, dtype: str) -> Fin
     search.first()
     if not search.seen:
         return Fingerprint(name, f"{kind}, {dtype}", {"formula": UNDECIDED}, calls=asking.calls, refused=asking.notes())
-    # A draw shows in a call that is made again.
-    for x in (ends(dtype), search.seen[0].x) if kind == "cast" else probes(dtype):
+    # A draw shows in a call that is made again: the last, of which most inputs are between two numbers.
+    for x in (ends(dtype), search.seen[-1].x) if kind == "cast" else probes(dtype):
         if not asking.spent:
             search.ask(x)
     for turn in range(_SPLITS if kind != "cast" else 0):

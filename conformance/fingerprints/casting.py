@@ -1,7 +1,8 @@
 """Plain casts to a small float: format, rounding, and what becomes of what the format does not hold, each by itself.
 
-The inputs are of five sorts: those that the format holds but for its rounding, those too large, those too small, NaN,
-and infinities. The first decide format and rounding, and each other sort decides a choice of its own.
+The inputs are of seven sorts: those that the format holds but for its rounding, those too large, those too small, NaN,
+infinities, and where a format has them not, negative numbers and zeros. The first decide format and rounding, and each
+other sort decides a choice of its own.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -20,10 +21,12 @@ from halfeven.reference.blocks import Array
 from halfeven.reference.minifloat import FLOAT_FORMATS, FloatFormat, decode
 from halfeven.reference.rounding import cast_once
 
-__all__ = ["STOCHASTIC", "ends", "reading_of_cast"]
+__all__ = ["BY_PLACE", "STOCHASTIC", "ends", "reading_of_cast"]
 
-#: The rounding of what gives one of the two nearest numbers, another one in another call or place.
+#: The rounding of what gives one of the two nearest numbers, another one when the same call is made again.
 STOCHASTIC = "depends on the draw: one of the two numbers beside x"
+#: Of what gives the same in the same call, but equal inputs otherwise where they stand elsewhere, or among others.
+BY_PLACE = "depends on the place: one of the two numbers beside x"
 _HALF = 0.5
 _LEAST = 64  # inputs, of which a format is told
 _LOST = 0.01  # of all numbers, that no value of a choice gives where the format is told all the same
@@ -72,7 +75,6 @@ TARGETS = (
 
 _LOW_FIRST = "two codes to a byte, the first in the low bits"
 _FORMS = ("reals", "codes", _LOW_FIRST, "two codes to a byte, the first in the high bits")
-_CHOICES = ("format", "rounding", "through", "gives")
 _TARGET = {t.name: t for t in TARGETS}
 _NEAREST = ("half-even", "half-away", "half-to-zero", "half-up", "half-down")
 _DIRECTED = ("toward-zero", "away-from-zero", "floor", "ceil", "odd")
@@ -256,11 +258,7 @@ def _decoded(target: Target, answer: Array, size: int, gives: str) -> Array | No
     if gives != "codes":
         if f.bits != 4 or 2 * answer.size != size or codes.max() > 255:  # noqa: PLR2004 - two to a byte
             return None
-        pair = (
-            (codes & 15, codes >> 4)
-            if gives == "two codes to a byte, the first in the low bits"
-            else (codes >> 4, codes & 15)
-        )
+        pair = (codes & 15, codes >> 4) if gives == _LOW_FIRST else (codes >> 4, codes & 15)
         codes = np.stack(pair, -1).reshape(-1)
     if codes.size != size or codes.max() >= 1 << f.bits:
         return None
@@ -308,20 +306,27 @@ def _calls(core: Core, seen: Sequence[Seen]) -> list[_Call] | None:
     return found
 
 
-def _agrees(core: Core, calls: Sequence[_Call], least: int = _LEAST) -> bool:
-    """Whether a core gives all numbers that its format holds, at least so many."""
-    target, every = _TARGET[core.format], 0
+def _agrees(cores: Sequence[Core], calls: Sequence[_Call], least: int = _LEAST) -> bool:
+    """Whether a core, of several any one, gives all numbers that its format holds, at least so many."""
+    target, every = _TARGET[cores[0].format], 0
     for call in calls:
         at = _sorts(target, call)[""]
-        [(_, y)] = _ordinary(core, call, at)
-        if not same(call.came[at], y).all():
+        [(_, given)] = _given(cores, "", call, at)
+        if not given.all():
             return False
         every += int(at.sum())
     return every >= least
 
 
-def _values(core: Core, calls: Sequence[_Call]) -> tuple[dict[str, tuple[Any, ...]], int, int]:
+def _given(cores: Sequence[Core], sort: str, call: _Call, at: Array) -> _Options:
+    """Each option of a sort with the numbers that came of it; of several cores each number may be of any."""
+    for options in zip(*(_SORTS[sort](core, call, at) for core in cores), strict=True):
+        yield options[0][0], np.any([same(call.came[at], y) for _, y in options], axis=0)
+
+
+def _values(cores: Sequence[Core], calls: Sequence[_Call]) -> tuple[dict[str, tuple[Any, ...]], int, int]:
     """The values of each choice that give what came; how many numbers none gives, and how many of these are finite."""
+    core = cores[0]
     target = _TARGET[core.format]
     found: dict[str, tuple[Any, ...]] = {
         name: (getattr(core, name),) for name in ("format", "rounding", "through", "gives")
@@ -335,9 +340,9 @@ def _values(core: Core, calls: Sequence[_Call]) -> tuple[dict[str, tuple[Any, ..
         for call in calls:
             at = _sorts(target, call)[sort]
             came.append(call.came[at])
-            for names, y in _SORTS[sort](core, call, at):
+            for names, given in _given(cores, sort, call, at):
                 key = tuple(names.items())
-                left[key] = left.get(key, 0) + int((~same(call.came[at], y)).sum())
+                left[key] = left.get(key, 0) + int((~given).sum())
         kept = [dict(key) for key, missed in left.items() if not missed]
         own = [name for name, _ in next(iter(left))]
         if kept:
@@ -347,7 +352,7 @@ def _values(core: Core, calls: Sequence[_Call]) -> tuple[dict[str, tuple[Any, ..
         finite += 0 if sort in _NOT_FINITE else min(left.values())
         numbers = np.unique(np.concatenate(came))
         said = f"gives {float(numbers[0])!r}" if numbers.size == 1 else UNDECIDED
-        found |= dict.fromkeys(names, (said,))
+        found |= dict.fromkeys(own, (said,))
     return found, lost, finite
 
 
@@ -355,24 +360,6 @@ def _is_wide(core: Core, calls: Sequence[_Call]) -> bool:
     """Whether many of a format's numbers came: of few another function than a cast has them too."""
     ordinary = [call.came[_sorts(_TARGET[core.format], call)[""]] for call in calls]
     return np.unique(np.concatenate(ordinary)).size >= _LEAST
-
-
-def _drawn(seen: Sequence[Seen], dtype: str) -> Core | None:
-    """The format whose two numbers beside x all answers are, where no rounding gives them."""
-    for core in _cores(dtype):
-        if core.rounding != "toward-zero" or (calls := _calls(core, seen)) is None:
-            continue
-        target, every = _TARGET[core.format], 0
-        for call in calls:
-            at = _sorts(target, call)[""]
-            ends = [np.copysign(_rounded(call.v[at], target, r), call.v[at]) for r in ("toward-zero", "away-from-zero")]
-            if not (same(call.came[at], ends[0]) | same(call.came[at], ends[1])).all():
-                break
-            every += int(at.sum())
-        else:
-            if every >= _LEAST:
-                return core
-    return None
 
 
 def _uneven(seen: Sequence[Seen]) -> bool:
@@ -409,29 +396,68 @@ def reading_of_cast(seen: Sequence[Seen], dtype: str) -> Reading | None:
         seen: the calls, of one dtype, and what came.
         dtype: of the data.
     """
-    kept = [(core, calls) for core in _cores(dtype) if (calls := _calls(core, seen[:1])) and _agrees(core, calls, 0)]
-    kept = [(core, calls) for core, _ in kept if (calls := _calls(core, seen)) and _agrees(core, calls)]
-    if not kept:
+    if not (values := _standing([(core,) for core in _cores(dtype)], seen)):
         return _by_chance(seen, dtype)
     every = sum(s.answer[0].size for s in seen)
-    values = [(core, calls, *_values(core, calls)) for core, calls in kept]
-    values = [row for row in values if not row[4] or (row[4] <= _LOST * every and _is_wide(*row[:2]))]
+    values = _least_lost(values, every)
     if not values:
         return None
-    least = min(row[3] for row in values)
-    values = [row for row in values if row[3] == least]
     fields, left = decided(row[2] for row in values)
-    core, calls, own, *_ = values[0]
-    witnesses = {name: w for name in fields if name not in left and (w := _witnessed(core, calls, own, name))}
-    return Reading(fields, left, witnesses, 1 - least / every)
+    cores, calls, own, lost, _ = values[0]
+    witnesses = {name: w for name in fields if name not in left and (w := _witnessed(cores[0], calls, own, name))}
+    return Reading(fields, left, witnesses, 1 - lost / every)
+
+
+_Row = tuple[Sequence[Core], list[_Call], dict[str, tuple[Any, ...]], int, int]
+
+
+def _standing(some: Sequence[Sequence[Core]], seen: Sequence[Seen]) -> list[_Row]:
+    """The cores that give all that their formats hold, with the values of their choices; of several any one may."""
+    kept = [cores for cores in some if (calls := _calls(cores[0], seen[:1])) and _agrees(cores, calls, 0)]
+    found = [(cores, calls) for cores in kept if (calls := _calls(cores[0], seen)) and _agrees(cores, calls)]
+    return [(cores, calls, *_values(cores, calls)) for cores, calls in found]
+
+
+def _least_lost(values: Sequence[_Row], every: int) -> list[_Row]:
+    """Those that leave the fewest numbers; none that leaves many finite ones, or has given few different ones."""
+    kept = [row for row in values if not row[4] or (row[4] <= _LOST * every and _is_wide(row[0][0], row[1]))]
+    least = min((row[3] for row in kept), default=0)
+    return [row for row in kept if row[3] == least]
 
 
 def _by_chance(seen: Sequence[Seen], dtype: str) -> Reading | None:
-    core = _drawn(seen, dtype)
-    if core is None or not _uneven(seen):
+    """What rounds equal inputs to one of the two numbers beside them, and not always the same one."""
+    again = _again(seen)
+    drawn = any(not same(a, b).all() for one, two in again for a, b in zip(one.answer, two.answer, strict=False))
+    if not drawn and not _uneven(seen):
         return None
-    fields = {"format": core.format, "rounding": STOCHASTIC, "through": UNDECIDED, "gives": core.gives}
-    return Reading(fields, {}, notes=("the same input has different answers: no fixed choice rounds it",))
+    down = [core for core in _cores(dtype) if core.rounding == "toward-zero"]
+    values = _standing([(core, replace(core, rounding="away-from-zero")) for core in down], seen)
+    every = sum(s.answer[0].size for s in seen)
+    if not (values := _least_lost(values, every)):
+        return None
+    roundings: tuple[str, ...] = (STOCHASTIC,) if drawn else (BY_PLACE,)
+    if not drawn and sum(_inexact(values[0], one.x.reshape(-1)) for one, _ in again) < _LEAST:
+        roundings = (STOCHASTIC, BY_PLACE)  # nothing shows that a draw would have shown
+    fields, left = decided({**row[2], "rounding": roundings} for row in values)
+    said = "the same input has different answers: no fixed choice rounds it"
+    return Reading(fields, left, share=1 - values[0][3] / every, notes=(said,))
+
+
+def _again(seen: Sequence[Seen]) -> list[tuple[Seen, Seen]]:
+    """The calls that were made twice."""
+    known: dict[bytes, Seen] = {}
+    pairs = [(known.setdefault(s.x.tobytes(), s), s) for s in seen]
+    return [(one, two) for one, two in pairs if one is not two]
+
+
+def _inexact(row: _Row, x: Array) -> int:
+    """Of how many inputs a draw could show."""
+    cores, calls, *_ = row
+    target = _TARGET[cores[0].format]
+    [call, *_] = [c for c in calls if c.x.tobytes() == x.tobytes()]
+    v = call.v[_sorts(target, call)[""]]
+    return int((_rounded(v, target, "toward-zero") != _rounded(v, target, "away-from-zero")).sum())
 
 
 def _witnessed(core: Core, calls: Sequence[_Call], own: Mapping[str, tuple[Any, ...]], name: str) -> Witnessed | None:

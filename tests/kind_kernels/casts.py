@@ -6,7 +6,7 @@ import ml_dtypes
 import numpy as np
 import torch
 
-from halfeven.conformance.fingerprints.casting import STOCHASTIC
+from halfeven.conformance.fingerprints.casting import BY_PLACE, STOCHASTIC
 from kind_kernels import BF16, F16, F32, Kernel
 
 __all__ = ["CASTS"]
@@ -159,6 +159,28 @@ def seeded_e5m2(x):
     return found.astype(np.uint16).view(F16)
 
 
+def stochastic_fnuz(x):
+    """The number below or above with the chance of what is left; 240 at most."""
+    a = np.clip(x.astype(np.float64), -240, 240)
+    _, e = np.frexp(np.nan_to_num(a))
+    step = np.ldexp(1.0, np.maximum(e - 1, -7) - 3)
+    y = np.floor(a / step + np.random.default_rng().random(x.shape)) * step
+    return np.clip(y, -240, 240).astype(ml_dtypes.float8_e4m3fnuz)
+
+
+def stochastic_tf32(x):
+    noise = np.random.default_rng().integers(0, 1 << 13, x.shape, np.uint32)
+    return np.where(np.isfinite(x), ((x.view(np.uint32) + noise) & np.uint32(0xFFFFE000)).view(F32), x)
+
+
+def tail_cut_off(x):
+    """Rounds to nearest but for the last quarter, which it cuts off: no draw, and no one rounding."""
+    found = x.astype(F16)
+    found[12:] = (found[12:].view(np.uint16) & np.uint16(0xFF00)).view(F16)
+    found[:12] = found[:12].astype(ml_dtypes.float8_e5m2).astype(F16)
+    return found
+
+
 def e4m3_flushed(x):
     """No subnormals: below 2^-6 zero."""
     a = np.where(np.abs(x) < F32(2.0**-6), x * F32(0), x)
@@ -239,7 +261,10 @@ CASTS = [
     Kernel("e8m0, ml_dtypes", e8m0_nearest, _e("float8_e8m0fnu", "half-away", negative="nan"), all=False),
     Kernel("e8m0, round(log2 x)", e8m0_logarithm, _e("float8_e8m0fnu", "logarithm", zero="the least")),
     Kernel("stochastic, bfloat16", stochastic_bfloat, {"format": "bfloat16", "rounding": STOCHASTIC}),
-    Kernel("stochastic with a seed, e5m2", seeded_e5m2, {"format": "float8_e5m2", "rounding": STOCHASTIC}),
+    Kernel("stochastic with a seed, e5m2", seeded_e5m2, {"format": "float8_e5m2", "rounding": BY_PLACE}),
+    Kernel("stochastic, e4m3fnuz", stochastic_fnuz, {"format": "float8_e4m3fnuz", "rounding": STOCHASTIC}),
+    Kernel("stochastic, TF32", stochastic_tf32, {"format": "tensorfloat32", "rounding": STOCHASTIC}),
+    Kernel("e5m2 with another tail", tail_cut_off, {"format": "float8_e5m2", "rounding": BY_PLACE}),
     Kernel("e4m3fn without subnormals", e4m3_flushed, _e("float8_e4m3fn", subnormals="flushed", overflow="saturate")),
     Kernel("e4m3fn in Python", e4m3_loop, _e("float8_e4m3fn", overflow="saturate", nan="nan")),
     Kernel(
