@@ -19,9 +19,11 @@ from halfeven.conformance.fingerprints.scaling import (
     POWERS,
     TENSOR,
     Made,
+    Scaling,
     is_power,
     made_scales,
     ordinary,
+    same_power,
     scale_of,
     splitting,
 )
@@ -37,6 +39,8 @@ _EXACT = {
     "divide": ("divide", "reciprocal"),
     "codes-per-real": ("codes-per-real", "times-inverse", "inverse"),
 }
+_IS_EXACT = "where each step is a normal number, a product with a power of two, or with its inverse, is exact"
+_CHANGES = "where a quotient is a normal number, they change the power of two at the same magnitudes"
 _NATURAL = "as any other"
 _Option = Callable[[Units], Array]
 
@@ -70,12 +74,26 @@ def reading_of_scale(seen: Sequence[Seen], dtype: str) -> Reading | None:
     every = sum(a.size for s in seen for a in s.answer)
     first = values[0][0]
     witnesses = {name: w for name in _told(fields) if (w := _witnessed(first, dtype, name))}
-    return _of_powers(Reading(fields, left, witnesses, 1 - lost / every), first)
+    found_all = _of_powers(Reading(fields, left, witnesses, 1 - lost / every), first)
+    return _one_power(found_all, [row[0].scaling for row in values])
 
 
 def _told(fields: Mapping[str, Any]) -> list[str]:
     """The choices that are decided."""
     return [name for name, value in fields.items() if value != UNDECIDED]
+
+
+def _one_power(found: Reading, ways: Sequence[Scaling]) -> Reading:
+    """The same; where all ways that remain change a power of two at the same numbers, they are one function."""
+    powers = {same_power(s) for s in ways}
+    told = [name for name in ("divisor", "held", "compute") if name in found.alternatives]
+    if len(powers) > 1 or None in powers or not told:
+        return found
+    return replace(
+        found,
+        fields={**found.fields, **dict.fromkeys(told, INDISTINGUISHABLE)},
+        proofs={**found.proofs, **dict.fromkeys(told, _CHANGES)},
+    )
 
 
 def _of_powers(found: Reading, made: Made) -> Reading:
@@ -88,7 +106,7 @@ def _of_powers(found: Reading, made: Made) -> Reading:
         fields={**found.fields, name: INDISTINGUISHABLE},
         alternatives={**found.alternatives, name: _EXACT[s.division]},
         witnesses={n: w for n, w in found.witnesses.items() if n != name},
-        proofs={name: "a product with a power of two, or with its inverse, is exact but for what is subnormal"},
+        proofs={**found.proofs, name: _IS_EXACT},
     )
 
 

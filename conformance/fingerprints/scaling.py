@@ -33,6 +33,7 @@ __all__ = [
     "is_power",
     "made_scales",
     "ordinary",
+    "same_power",
     "scale_of",
     "splitting",
 ]
@@ -130,8 +131,10 @@ class Scaling:
     added: float = 0.0
 
     def chosen(self) -> dict[str, tuple[Any, ...]]:
-        """Each choice with its value."""
-        return {f.name: (getattr(self, f.name),) for f in fields(self) if f.name != "added"}
+        """Each choice with its value; what is stored with few bits may as well be computed in float64."""
+        own = {f.name: (getattr(self, f.name),) for f in fields(self) if f.name != "added"}
+        narrow = self.held not in {"as computed", "float32"} and self.compute != "float64"
+        return {**own, "compute": (self.compute, "float64")} if narrow else own
 
 
 @dataclass(frozen=True, eq=False)
@@ -308,7 +311,7 @@ def _computed(s: Scaling, dtype: str) -> Iterator[Scaling]:
     """The same in each dtype in which it is another function.
 
     In float64 a quotient of two floats that is rounded to float32 is the one of float32, if it is not one of a
-    difference; and what is stored with fewer bits is told apart by hardly any input.
+    difference; and what is stored with fewer bits is told apart by hardly any input, so it is not tried: both remain.
     """
     for compute in dict.fromkeys((dtype, "float32", "float64")):
         if DTYPES[compute].itemsize < DTYPES[dtype].itemsize or s.held == compute:
@@ -319,12 +322,17 @@ def _computed(s: Scaling, dtype: str) -> Iterator[Scaling]:
         yield replace(s, compute=compute)
 
 
-def _power(s: Scaling) -> Any:
+def same_power(s: Scaling) -> Any:
     """Of a power of two where it changes: two ways that change it at the same numbers are one function.
 
-    A quotient of floats is below 1, at it or above it as the real one is, so this holds of what is computed too.
+    None where that is not proved. A quotient of two floats is below 1 where the real one is, and not above it where
+    that is not; one by a power of two is exact. So this holds of what is computed too, but of no difference.
     """
+    if s.held not in POWERS or s.division != "divide" or s.added or s.within != NO_OTHER or " - " in s.of:
+        return None
     bound, at, level = POWERS[s.held]
+    if bound != 1 and not is_power(s.divisor):
+        return None
     fraction, exponent = np.frexp(float(bound * Fraction(s.divisor)))
     return s.over, s.of, s.gives, float(fraction), at, level - int(exponent)
 
@@ -348,7 +356,7 @@ def made_scales(seen: Sequence[Seen], which: int, dtype: str) -> list[Made]:
         which: of the arrays that came.
         dtype: of the data.
     """
-    found: dict[Any, Made] = {}
+    found: dict[Scaling, Made] = {}
     size = seen[0].answer[which].size
     for over, elements in overs(size):
         calls = tuple(units(s.x, elements) for s in seen)
@@ -363,8 +371,7 @@ def made_scales(seen: Sequence[Seen], which: int, dtype: str) -> list[Made]:
                     if _agrees(s, calls[first : first + 1], came[first : first + 1], dtype) < 0:
                         continue
                     if _agrees(s, calls, came, dtype) >= _UNITS:
-                        key = _power(s) if s.held in POWERS and s.division == "divide" else s
-                        found.setdefault(key, Made(s, calls, came))
+                        found.setdefault(s, Made(s, calls, came))
                 if found:
                     break
     return list(found.values())

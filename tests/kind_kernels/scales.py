@@ -286,6 +286,12 @@ def mx_nearest(x):
     return 2.0 ** np.clip(np.rint(np.log2(np.maximum(a / 448, 2.0**-200))), -127, 127)
 
 
+def nearest_of_a_quarter(x):
+    """amax / 4 as the nearest power of two, which is amax / 3 rounded down."""
+    fraction, exponent = np.frexp(block_amax(x).astype(F64) / 4)
+    return np.where(np.isfinite(fraction), np.ldexp(1.0, exponent - 1 + (fraction >= 0.75)), np.nan)
+
+
 def mx_even(x):
     """As torchao's EVEN: half a bit of e2m1 is added to amax, then its exponent is taken."""
     a = block_amax(x)
@@ -356,8 +362,9 @@ BLOCKS = [
         ),
     ),
     Kernel("MX, down", mx_down, _b(32, 4.0, held="power of two, down", gives="the code of a float8_e8m0fnu")),
-    Kernel("MX, up", mx_up, _b(32, 6.0, held="power of two, up")),
+    Kernel("MX, up", mx_up, _b(32, 6.0, compute={INDISTINGUISHABLE, UNDECIDED}, held="power of two, up")),
     Kernel("MX, nearest", mx_nearest, _b(32, 448.0, held="power of two, nearest logarithm")),
+    Kernel("a quarter, nearest", nearest_of_a_quarter, _b(32, UNDECIDED, held=UNDECIDED, division=UNDECIDED)),
     Kernel("MX, even", mx_even, _b(32, 4.0, held="power of two, rounded as e2m1")),
     Kernel("int8 with codes", int8_codes, _b(64, 127.0, codes="integers", **_DIVIDED)),
     Kernel("e4m3fn with codes", fp8_codes, _b(128, 448.0, codes="float8_e4m3fn")),
