@@ -4,8 +4,10 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 
+from halfeven.conformance.configuration import DTYPES
 from halfeven.conformance.fingerprints.coded import beside_scales
 from halfeven.conformance.fingerprints.kinds import same
 from halfeven.conformance.fingerprints.reading import Reading, Seen, decided, witnessed
@@ -27,7 +29,7 @@ from halfeven.conformance.fingerprints.scaling import (
     scale_of,
     splitting,
 )
-from halfeven.conformance.fingerprints.units import LEAST, MOST, NO_OTHER, Units
+from halfeven.conformance.fingerprints.units import LEAST, MOST, NO_OTHER, Units, units
 from halfeven.reference.blocks import Array
 
 __all__ = ["reading_of_scale", "splitting_of_scale"]
@@ -41,6 +43,10 @@ _EXACT = {
 }
 _IS_EXACT = "where each step is a normal number, a product with a power of two, or with its inverse, is exact"
 _CHANGES = "where a quotient is a normal number, they change the power of two at the same magnitudes"
+#: What scales are made of that is never below 0.
+_NOT_NEGATIVE = frozenset(
+    {"the largest magnitude", "greatest - least", "greatest - least, 0 between them", "the greatest, 0 at least"}
+)
 _NATURAL = "as any other"
 _Option = Callable[[Units], Array]
 
@@ -126,11 +132,14 @@ def _values(made: Made, dtype: str) -> tuple[dict[str, tuple[Any, ...]], int]:
     found, lost = made.scaling.chosen(), 0
     for sort in _SORTS:
         kept, missed = _kept(made, sort, dtype, (sort,))
-        if sort == "least" and len(kept) > 1:  # zeros tell amounts apart, if they are no exception
-            kept = _kept(made, sort, dtype, (sort, "zero"), kept)[0] or kept
-            # With the least scale that was seen a least magnitude and a least scale are one: the one that people write.
-            written = [n for n in kept if n.partition(" ")[0] in {repr(a) for a in AMOUNTS}]
-            kept = written or kept
+        if sort == "least" and len(kept) > 1:
+            # First those that give zeros too, if they are no exception, and of these those that people write.
+            zeros = _kept(made, sort, dtype, (sort, "zero"), kept)[0]
+            written = {repr(a) for a in AMOUNTS}
+            kept.sort(key=lambda n: (n not in zeros, n != "none" and n.partition(" ")[0] not in written))
+            if "none" in kept:  # an amount that was read off a scale explains a floor, and there is none
+                kept = [n for n in kept if n == "none" or n.partition(" ")[0] in written]
+            kept = kept[:1] if _one_least(made, dtype, kept) else kept
         found[sort] = tuple(kept) or (UNDECIDED,)
         lost += 0 if kept else missed
     return found, lost
@@ -155,9 +164,25 @@ def _kept(
             missed = min(missed, wrong)
             if not wrong:
                 kept.append(name)
-                if name in {"none", "left out"} or (name == _NATURAL and sort != "large"):
-                    break  # an amount that shows nowhere, or a number that is no exception
+                if name == "left out" or (name == _NATURAL and sort != "large"):
+                    break  # a number that is no exception
     return kept, missed
+
+
+def _one_least(made: Made, dtype: str, names: Sequence[str]) -> bool:
+    """Whether least amounts are one function of magnitudes above 0: if they give one scale for the least of them.
+
+    A way that never falls, or never rises, gives of any magnitude the greater, or the less, of its scale without a
+    least amount and of that one.
+    """
+    s = made.scaling
+    if s.of not in _NOT_NEGATIVE or s.divisor <= 0 or s.within != NO_OTHER or any(" added " in n for n in names):
+        return False
+    tiny: Any = ml_dtypes.finfo(DTYPES[dtype])  # type: ignore[no-untyped-call]
+    u = units(np.array([[float(tiny.smallest_subnormal), 0.0]]), 2)
+    options = dict(_options(made, "least", dtype, u.amax))
+    given = [options[n](u) for n in names]
+    return all(bool(same(given[0], g).all()) for g in given)
 
 
 def _sort(u: Units, sort: str, within: str) -> Array:
