@@ -22,6 +22,7 @@ _GRIDS = ((-128, 127), (-127, 127), (0, 255), (-8, 7), (-7, 7), (0, 15), (-21474
 _OFFSETS = (0.0, 8.0, 128.0)
 _FLOATS = ("float8_e4m3fn", "float8_e5m2", "float4_e2m1fn")
 _ADDED = "half-up, added with the offset"
+_NEIGHBOURS = "two to a byte, neighbours, the first in the"
 _FEW = 4  # calls, by which most ways are dropped
 _Found = Mapping[str, tuple[Any, ...]]
 
@@ -53,30 +54,31 @@ def _usual(u: Units, scale: Array) -> Array:
 
 
 def _zero_points(made: Made, came: Sequence[Array], dtype: str) -> _Found:
-    """Zero points, or what stands for them: where all are one number, that; else the first way that gives all."""
+    """Zero points, or what stands for them: the values of each choice of all the ways that give them."""
     numbers = np.unique(np.concatenate(came))
-    if numbers.size == 1:
-        return {"zero_point": (f"{numbers[0]:g} always",)}
-    for name, fields in _ways_of_zero(made, dtype):
-        if all(_gives(name, fields, made, i, c, dtype) for i, c in enumerate(came)):
-            return {key: (value,) for key, value in fields.items()}
-    return {}
+    always: list[dict[str, Any]] = [{"zero_point": f"{numbers[0]:g} always"}] if numbers.size == 1 else []
+    ways = (way for way in _ways_of_zero() if all(_gives(way, made, i, c, dtype) for i, c in enumerate(came)))
+    return _merged([*always, *ways])
 
 
-def _ways_of_zero(made: Made, dtype: str) -> Iterator[tuple[str, dict[str, Any]]]:
-    del dtype
+def _merged(kept: Sequence[Mapping[str, Any]]) -> _Found:
+    """Of each choice the values that the ways that remain have."""
+    names = dict.fromkeys(name for way in kept for name in way)
+    return {name: tuple(dict.fromkeys(way[name] for way in kept if name in way)) for name in names}
+
+
+def _ways_of_zero() -> Iterator[dict[str, Any]]:
     for name in ("the least", "-least", "-least / s"):
-        yield name, {"zero_point": name}
+        yield {"zero_point": name}
     least = ("the least", "the least, 0 at most")
     for low, rounding, first, ends in product(_LOWS, ROUNDINGS, least, ("limited", "not limited")):
         for name in ("round(-least / s)", "round(qmin - least / s)") if low else ("round(-least / s)",):
             fields = {"zero_point": name, "zero_point_rounding": rounding, "qmin": low, "zero_point_of": first}
-            yield name, {**fields, "zero_point_ends": ends}
-    del made
+            yield {**fields, "zero_point_ends": ends}
 
 
-def _gives(name: str, fields: Mapping[str, Any], made: Made, i: int, came: Array, dtype: str) -> bool:
-    u, t = made.calls[i], DTYPES[dtype]
+def _gives(way: Mapping[str, Any], made: Made, i: int, came: Array, dtype: str) -> bool:
+    u, t, name = made.calls[i], DTYPES[dtype], way["zero_point"]
     with np.errstate(all="ignore"):
         at = _usual(u, made.came[i])
         s = made.came[i][at].astype(t)
@@ -87,11 +89,11 @@ def _gives(name: str, fields: Mapping[str, Any], made: Made, i: int, came: Array
             case "-least / s":
                 v = -low / s
             case _:
-                low = low if fields["zero_point_of"] == "the least" else np.minimum(low, t.type(0))
-                qmin = t.type(fields["qmin"])
+                low = low if way["zero_point_of"] == "the least" else np.minimum(low, t.type(0))
+                qmin = t.type(way["qmin"])
                 inner = -low / s if name == "round(-least / s)" else qmin - low / s
-                v = ROUNDINGS[fields["zero_point_rounding"]](inner) + (qmin if name == "round(-least / s)" else 0)
-                if fields["zero_point_ends"] == "limited":
+                v = ROUNDINGS[way["zero_point_rounding"]](inner) + (qmin if name == "round(-least / s)" else 0)
+                if way["zero_point_ends"] == "limited":
                     v = np.clip(v, qmin, qmin + abs(made.scaling.divisor))
         return bool((v.astype(np.float64) == came[at]).all())
 
@@ -104,32 +106,35 @@ def _codes(made: Made, came: Sequence[Array], dtype: str) -> _Found:
         for way in _ways_of_codes(made)
         if all(_codes_same(made, way, i, codes[i], dtype) for i in _order(made))
     ]
-    return {name: tuple(dict.fromkeys(k[name] for k in kept if name in k)) for name in (kept[0] if kept else ())}
+    return _merged(kept)
 
 
 def _order(made: Made) -> list[int]:
-    """The calls, first some from the middle: of ordinary size."""
+    """The calls, those that a search begins with last: after them come data of ordinary size."""
     n = len(made.calls)
     return [*range(min(_FEW, n), n), *range(min(_FEW, n))]
 
 
 def _forms(made: Made, came: Sequence[Array]) -> Iterator[tuple[str, list[Array]]]:
-    """How codes can be packed."""
-    size = made.calls[0].rows.size
-    if came[0].size == size:
-        yield "one to an element", [c.reshape(made.calls[0].rows.shape) for c in came]
-        return
-    if not all(((c >= 0) & (c <= 255) & (c == np.floor(c))).all() for c in came):  # noqa: PLR2004 - a byte
-        return
-    rows, n = made.calls[0].rows.shape
-    bytes_ = [c.astype(np.int64).reshape(rows, n // 2) for c in came]
-    pairs = [(c & 15, c >> 4) for c in bytes_]
-    yield "two to a byte, neighbours, the first in the low bits", [np.stack(p, -1).reshape(rows, n) for p in pairs]
-    yield (
-        "two to a byte, neighbours, the first in the high bits",
-        [np.stack(p[::-1], -1).reshape(rows, n) for p in pairs],
-    )
-    yield "two to a byte, the first half in the low bits", [np.concatenate(p, 1) for p in pairs]
+    """How codes can be packed: as the data lie, of which a part that is a column is a row of its own."""
+    rows, n = shape = made.calls[0].rows.shape
+    columns = made.scaling.over == "each column"
+    if columns:
+        rows, n = n, rows
+    if came[0].size == rows * n:
+        found = {"one to an element": [c.reshape(rows, n) for c in came]}
+    elif all(((c >= 0) & (c <= 255) & (c == np.floor(c))).all() for c in came):  # noqa: PLR2004 - a byte
+        bytes_ = [c.astype(np.int64).reshape(rows, n // 2) for c in came]
+        pairs = [(c & 15, c >> 4) for c in bytes_]
+        found = {
+            f"{_NEIGHBOURS} low bits": [np.stack(p, -1).reshape(rows, n) for p in pairs],
+            f"{_NEIGHBOURS} high bits": [np.stack(p[::-1], -1).reshape(rows, n) for p in pairs],
+            "two to a byte, the first half in the low bits": [np.concatenate(p, 1) for p in pairs],
+        }
+    else:
+        found = {}
+    for name, codes in found.items():
+        yield name, [c.T if columns else c.reshape(shape) for c in codes]
 
 
 def _ways_of_codes(made: Made) -> Iterator[dict[str, Any]]:

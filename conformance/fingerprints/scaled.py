@@ -34,6 +34,7 @@ from halfeven.reference.blocks import Array
 
 __all__ = ["reading_of_scale", "splitting_of_scale"]
 
+_TENSOR = "the tensor"
 _DIGITS = 3  # of an amount that is not among those that people write
 _SORTS = ("least", "large", "zero", "infinity", "nan")
 #: Ways that are one with a power of two.
@@ -65,23 +66,34 @@ def reading_of_scale(seen: Sequence[Seen], dtype: str) -> Reading | None:
     found = {which: made for which in range(len(sizes)) if (made := made_scales(seen, which, dtype))}
     if not found:
         return None
-    which = max(found, key=lambda w: sizes[w])
-    values = []
-    of_tensor = [m.scaling for w in found if w != which for m in found[w] if m.scaling.over == "the tensor"]
-    for way in found[which]:
-        own, missed = _values(way, dtype)
-        if way.scaling.within != NO_OTHER:
-            own["divisor"] = tuple(s.divisor / TENSOR for s in of_tensor) or (UNDECIDED,)
-        beside, others = beside_scales(way, seen, which, dtype, {w for w in found if found[w][0].scaling in of_tensor})
-        values.append((way, {**own, **beside}, missed + others))
+    values = [row for which in found for row in _rows(found, which, seen, dtype)]
+    # Of several arrays that can be scales it is the one that leaves least of all the others; then the larger one.
     lost = min(row[2] for row in values)
     values = [row for row in values if row[2] == lost]
+    most = max(row[0].came[0].size for row in values)
+    values = [row for row in values if row[0].came[0].size == most]
     fields, left = decided(row[1] for row in values)
     every = sum(a.size for s in seen for a in s.answer)
     first = values[0][0]
     witnesses = {name: w for name in _told(fields) if (w := _witnessed(first, dtype, name))}
     found_all = _of_powers(Reading(fields, left, witnesses, 1 - lost / every), first)
     return _one_power(found_all, [row[0].scaling for row in values])
+
+
+def _rows(
+    found: Mapping[int, Sequence[Made]], which: int, seen: Sequence[Seen], dtype: str
+) -> Iterator[tuple[Made, dict[str, tuple[Any, ...]], int]]:
+    """Where one of the arrays has the scales: each way, the values of its choices, and how many numbers are lost."""
+    # One of the tensor stands by itself beside another of the tensor: it has to be explained.
+    rest = {w: made for w, made in found.items() if w != which and found[which][0].scaling.over != _TENSOR}
+    tensors = {w: [m.scaling for m in made if m.scaling.over == _TENSOR] for w, made in rest.items()}
+    divisors = [s.divisor / TENSOR for some in tensors.values() for s in some]
+    for way in found[which]:
+        own, missed = _values(way, dtype)
+        if way.scaling.within != NO_OTHER:
+            own["divisor"] = tuple(dict.fromkeys(divisors)) or (UNDECIDED,)
+        beside, others = beside_scales(way, seen, which, dtype, {w for w, some in tensors.items() if some})
+        yield way, {**own, **beside}, missed + others
 
 
 def _told(fields: Mapping[str, Any]) -> list[str]:
@@ -122,8 +134,9 @@ def splitting_of_scale(seen: Sequence[Seen], dtype: str, turn: int) -> Array | N
     if {tuple(a.size for a in s.answer) for s in seen} != {tuple(sizes)}:
         return None
     for which in sorted(range(len(sizes)), key=lambda w: -sizes[w]):
-        if made := made_scales(seen, which, dtype):
-            return splitting(made, dtype, turn) if len(made) > 1 else None
+        made = made_scales(seen, which, dtype)
+        if len(made) > 1 and (told := splitting(made, dtype, turn)) is not None:
+            return told
     return None
 
 

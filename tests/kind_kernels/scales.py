@@ -131,6 +131,20 @@ def min_max_offset(x):
     return (high - low) / F32(15), low
 
 
+def offset_first(x):
+    return min_max_offset(x)[::-1]
+
+
+def offset_of_the_tensor_first(x):
+    low, high = x.min(), x.max()
+    return low, (high - low) / F32(15)
+
+
+def columns_with_codes(x):
+    scale = by_127_columns(x)
+    return scale, np.clip(np.rint(x / scale), -128, 127)
+
+
 def power_up(x):
     a = rows(x).astype(F64)
     return np.where(a > 0, 2.0 ** np.ceil(np.log2(np.where(a > 0, a, 1) / 127)), 1.0).astype(F32)
@@ -199,6 +213,13 @@ SCALES = [
     ),
     Kernel("min/max alone, uint4", min_max_alone, _s(ROW, 15.0, RANGE)),
     Kernel("min/max and the least", min_max_offset, _s(ROW, 15.0, RANGE, zero_point="the least")),
+    Kernel("the least and min/max", offset_first, _s(ROW, 15.0, RANGE, zero_point="the least")),
+    Kernel("the least and min/max of all", offset_of_the_tensor_first, _s(TENSOR, 15.0, RANGE, zero_point="the least")),
+    Kernel(
+        "columns with codes",
+        columns_with_codes,
+        _s("each column", 127.0, codes="integers", code_quotient="x / s"),
+    ),
     Kernel("power of two", power_up, _s(ROW, 127.0, division=_UNTOLD, held="power of two, up", zero="1.0")),
     Kernel("amax / 127 + 1e-6", scale_added, _s(ROW, 127.0, least="1e-06 added to the scale")),
     Kernel("max(x, 0) / 255", greatest_255, _s(ROW, 255.0, "the greatest, 0 at least")),
@@ -339,27 +360,12 @@ BLOCKS = [
     Kernel(
         "ggml, Q8_0",
         q8_0,
-        _b(
-            32,
-            127.0,
-            held="float16",
-            codes="integers",
-            code_quotient="x * (1 / s)",
-            code_rounding="half-away",
-            code_scale="before it is",
-        ),
+        _b(32, 127.0, held="float16", **_Q8_0),
     ),
     Kernel(
         "ggml, Q4_0",
         q4_0,
-        _b(
-            32,
-            -8.0,
-            "the number of the largest magnitude",
-            held="float16",
-            code_rounding={"half-up, added with the offset"},
-            code_offset=8.0,
-        ),
+        _b(32, -8.0, "the number of the largest magnitude", held="float16", **_Q4_0),
     ),
     Kernel("MX, down", mx_down, _b(32, 4.0, held="power of two, down", gives="the code of a float8_e8m0fnu")),
     Kernel("MX, up", mx_up, _b(32, 6.0, compute={INDISTINGUISHABLE, UNDECIDED}, held="power of two, up")),
