@@ -17,7 +17,7 @@ from halfeven.conformance.fingerprints.asking import Asking
 from halfeven.conformance.fingerprints.casting import ends, reading_of_cast
 from halfeven.conformance.fingerprints.formulas import PROVED, program
 from halfeven.conformance.fingerprints.kinds import Candidate, candidates, matches, numbers_of, same
-from halfeven.conformance.fingerprints.reading import Reading, Seen
+from halfeven.conformance.fingerprints.reading import Answered, Reading
 from halfeven.conformance.fingerprints.result import INDISTINGUISHABLE, UNDECIDED, Fingerprint, Nearest, Witnessed
 from halfeven.conformance.fingerprints.scaled import reading_of_scale, splitting_of_scale
 from halfeven.conformance.fingerprints.telling import data
@@ -35,7 +35,7 @@ _SHARED = 4  # calls by which they are ranked
 _SPLITS = 8  # calls that tell plain ways to make scales apart
 _STEPS = 2  # choices that are changed
 
-_READINGS: Mapping[str, Callable[[Sequence[Seen], str], Reading | None]] = {
+_READINGS: Mapping[str, Callable[[Sequence[Answered], str], Reading | None]] = {
     "cast": reading_of_cast,
     "scale": reading_of_scale,
     "block scale": reading_of_scale,
@@ -45,10 +45,10 @@ _READINGS: Mapping[str, Callable[[Sequence[Seen], str], Reading | None]] = {
 class _Search:
     def __init__(self, kind: str, asking: Asking, dtype: str) -> None:
         self.kind, self.asking, self.dtype = kind, asking, DTYPES[dtype]
-        self.seen: list[Seen] = []
+        self.seen: list[Answered] = []
         self.turn = 0
 
-    def ask(self, x: Array) -> Seen | None:
+    def ask(self, x: Array) -> Answered | None:
         """What comes of data; None where it is no number."""
         answer = next(iter(self.asking.answers([Call(self.kind, (plain(x),), reason="splits what remains")])), None)
         if answer is None or answer.kind != "returned":
@@ -56,7 +56,7 @@ class _Search:
         if not (numbers := numbers_of(answer.value)):
             self.asking.note(f"returned {type(answer.value).__name__} where an array of numbers is expected")
             return None
-        self.seen.append(Seen(x, numbers))
+        self.seen.append(Answered(x, numbers))
         return self.seen[-1]
 
     def first(self) -> None:
@@ -121,7 +121,7 @@ def _first(kind: str, dtype: str) -> dict[Candidate, tuple[Array, ...]]:
     return {c: c.answer(x) for c in candidates(kind)}
 
 
-def _share(seen: Seen, candidate: Candidate) -> float:
+def _share(seen: Answered, candidate: Candidate) -> float:
     """Of the numbers of a call those that a candidate gives."""
     return matches(candidate.answer(seen.x), seen.answer)
 
@@ -149,18 +149,21 @@ def fingerprint_of_kind(kind: str, asking: Asking, name: str, dtype: str) -> Fin
             break
         search.ask(told)
     known = search.split(search.agreeing(candidates(kind)))
-    plain = _plain(search, dtype)
-    if plain is not None and not known:
-        return _plainly(search, plain, name)
+    found = _plain(search, dtype)
+    if found is not None and not known and found.share == 1:
+        return _plainly(search, found, name)
     alike = known or search.nearest(candidates(kind))
     near = search.agreeing(list(alike[0].near())) if search.share(alike[0]) == 1 else []
     if near:
         alike = search.split([*alike, *near])
         known = [c for c in known if c in alike]
     alike = alike or search.nearest(candidates(kind))
-    if near and plain is not None:
-        plain = _plain(search, dtype)
-    return _both(_told(search, alike, known, name), plain)
+    if near and found is not None:
+        found = _plain(search, dtype)
+    documented = _told(search, alike, known, name)
+    if found is not None and documented.nearest is not None and found.share >= documented.nearest.share < 1:
+        return _plainly(search, found, name)
+    return _both(documented, found)
 
 
 def _plain(search: _Search, dtype: str) -> Reading | None:
@@ -168,41 +171,41 @@ def _plain(search: _Search, dtype: str) -> Reading | None:
     return _READINGS[search.kind](search.seen, dtype)
 
 
-def _plainly(search: _Search, plain: Reading, name: str) -> Fingerprint:
-    """What is told where no known formula gives all answers, or none gives as many."""
+def _plainly(search: _Search, found: Reading, name: str) -> Fingerprint:
+    """What is told where a plain function gives all answers and no known formula does, or where none gives more."""
     return Fingerprint(
         name=name,
         about=f"{search.kind}, {search.dtype.name}",
-        fields=plain.fields,
-        alternatives=plain.alternatives,
-        witnesses=plain.witnesses,
-        proofs=plain.proofs,
-        nearest=Nearest(plain.words, plain.share),
+        fields=found.fields,
+        alternatives=found.alternatives,
+        witnesses=found.witnesses,
+        proofs=found.proofs,
+        nearest=Nearest(found.words, found.share),
         calls=search.asking.calls,
-        refused=(*search.asking.notes(), *plain.notes),
+        refused=(*search.asking.notes(), *found.notes),
     )
 
 
-def _both(documented: Fingerprint, plain: Reading | None) -> Fingerprint:
+def _both(documented: Fingerprint, found: Reading | None) -> Fingerprint:
     """What known formulas tell, and first what is told plainly: a field of one name is the plain one."""
-    if plain is None or plain.share < 1 or not documented.explained:
+    if found is None or found.share < 1 or not documented.explained:
         return documented
     family = (documented.nearest.name if documented.nearest else "").partition("@")[0]
 
-    clash = {n: f"{family}: {n}" for n in plain.fields if n in documented.fields}
-    gone = {n for n, other in clash.items() if other in documented.fields or documented.fields[n] == plain.fields[n]}
+    clash = {n: f"{family}: {n}" for n in found.fields if n in documented.fields}
+    gone = {n for n, other in clash.items() if other in documented.fields or documented.fields[n] == found.fields[n]}
 
-    def theirs(found: Mapping[str, Any]) -> dict[str, Any]:
-        return {clash.get(n, n): value for n, value in found.items() if n not in gone}
+    def theirs(some: Mapping[str, Any]) -> dict[str, Any]:
+        return {clash.get(n, n): value for n, value in some.items() if n not in gone}
 
-    fields = {"formula": documented.fields["formula"], **plain.fields}
+    fields = {"formula": documented.fields["formula"], **found.fields}
     return replace(
         documented,
         fields={**fields, **{n: v for n, v in theirs(documented.fields).items() if n not in fields}},
-        alternatives={**theirs(documented.alternatives), **plain.alternatives},
-        witnesses={**theirs(documented.witnesses), **plain.witnesses},
-        proofs={**theirs(documented.proofs), **plain.proofs},
-        refused=(*documented.refused, *plain.notes),
+        alternatives={**theirs(documented.alternatives), **found.alternatives},
+        witnesses={**theirs(documented.witnesses), **found.witnesses},
+        proofs={**theirs(documented.proofs), **found.proofs},
+        refused=(*documented.refused, *found.notes),
     )
 
 
@@ -281,7 +284,7 @@ def _witnesses(search: _Search, own: Candidate) -> Iterator[tuple[str, Witnessed
             yield key, found
 
 
-def _witnessed(seen: Sequence[Seen], own: Candidate, other: Candidate, key: str) -> Witnessed | None:
+def _witnessed(seen: Sequence[Answered], own: Candidate, other: Candidate, key: str) -> Witnessed | None:
     value = other.settings.get(key, getattr(other.point, key, ""))
     for turn, s in enumerate(seen):
         for a in s.answer:

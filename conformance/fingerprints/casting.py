@@ -15,7 +15,7 @@ import numpy as np
 
 from halfeven.conformance.configuration import DTYPES
 from halfeven.conformance.fingerprints.kinds import same
-from halfeven.conformance.fingerprints.reading import Reading, Seen, decided, witnessed
+from halfeven.conformance.fingerprints.reading import Answered, Reading, decided, witnessed
 from halfeven.conformance.fingerprints.result import UNDECIDED, Witnessed
 from halfeven.reference.blocks import Array
 from halfeven.reference.minifloat import FLOAT_FORMATS, FloatFormat, decode
@@ -291,7 +291,7 @@ def _cores(dtype: str) -> tuple[Core, ...]:
     return tuple(found)
 
 
-def _calls(core: Core, seen: Sequence[Seen]) -> list[_Call] | None:
+def _calls(core: Core, seen: Sequence[Answered]) -> list[_Call] | None:
     """The calls as a core sees them; None where an answer is none of its numbers."""
     found = []
     for s in seen:
@@ -362,7 +362,7 @@ def _is_wide(core: Core, calls: Sequence[_Call]) -> bool:
     return np.unique(np.concatenate(ordinary)).size >= _LEAST
 
 
-def _uneven(seen: Sequence[Seen]) -> bool:
+def _uneven(seen: Sequence[Answered]) -> bool:
     """Whether equal inputs have different answers, in one call or in two."""
     known: dict[bytes, float] = {}
     for s in seen:
@@ -389,7 +389,7 @@ def ends(dtype: str) -> Array:
         return np.resize(np.array(found), (16, 64)).astype(DTYPES[dtype])
 
 
-def reading_of_cast(seen: Sequence[Seen], dtype: str) -> Reading | None:
+def reading_of_cast(seen: Sequence[Answered], dtype: str) -> Reading | None:
     """What a cast does, choice by choice; None where it is none that rounds to a known format.
 
     Args:
@@ -411,7 +411,7 @@ def reading_of_cast(seen: Sequence[Seen], dtype: str) -> Reading | None:
 _Row = tuple[Sequence[Core], list[_Call], dict[str, tuple[Any, ...]], int, int]
 
 
-def _standing(some: Sequence[Sequence[Core]], seen: Sequence[Seen]) -> list[_Row]:
+def _standing(some: Sequence[Sequence[Core]], seen: Sequence[Answered]) -> list[_Row]:
     """The cores that give all that their formats hold, with the values of their choices; of several any one may."""
     kept = [cores for cores in some if (calls := _calls(cores[0], seen[:1])) and _agrees(cores, calls, 0)]
     found = [(cores, calls) for cores in kept if (calls := _calls(cores[0], seen)) and _agrees(cores, calls)]
@@ -425,7 +425,7 @@ def _least_lost(values: Sequence[_Row], every: int) -> list[_Row]:
     return [row for row in kept if row[3] == least]
 
 
-def _by_chance(seen: Sequence[Seen], dtype: str) -> Reading | None:
+def _by_chance(seen: Sequence[Answered], dtype: str) -> Reading | None:
     """What rounds equal inputs to one of the two numbers beside them, and not always the same one."""
     again = _again(seen)
     drawn = any(not same(a, b).all() for one, two in again for a, b in zip(one.answer, two.answer, strict=False))
@@ -444,9 +444,9 @@ def _by_chance(seen: Sequence[Seen], dtype: str) -> Reading | None:
     return Reading(fields, left, share=1 - values[0][3] / every, notes=(said,))
 
 
-def _again(seen: Sequence[Seen]) -> list[tuple[Seen, Seen]]:
+def _again(seen: Sequence[Answered]) -> list[tuple[Answered, Answered]]:
     """The calls that were made twice."""
-    known: dict[bytes, Seen] = {}
+    known: dict[bytes, Answered] = {}
     pairs = [(known.setdefault(s.x.tobytes(), s), s) for s in seen]
     return [(one, two) for one, two in pairs if one is not two]
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from halfeven.conformance.configuration import DTYPES
 from halfeven.conformance.fingerprints.kinds import same
-from halfeven.conformance.fingerprints.reading import Seen
+from halfeven.conformance.fingerprints.reading import Answered
 from halfeven.conformance.fingerprints.scaling import Made, scale_of
 from halfeven.conformance.fingerprints.units import Units
 from halfeven.reference.blocks import Array
@@ -28,7 +28,7 @@ _Found = Mapping[str, tuple[Any, ...]]
 
 
 def beside_scales(
-    made: Made, seen: Sequence[Seen], which: int, dtype: str, known: Collection[int] = ()
+    made: Made, seen: Sequence[Answered], which: int, dtype: str, known: Collection[int] = ()
 ) -> tuple[dict[str, tuple[Any, ...]], int]:
     """What the other arrays of the answers are, with the values of each choice, and how many numbers nothing gives.
 

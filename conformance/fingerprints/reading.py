@@ -10,11 +10,11 @@ from halfeven.conformance.fingerprints.kinds import same
 from halfeven.conformance.fingerprints.result import UNDECIDED, Witnessed
 from halfeven.reference.blocks import Array
 
-__all__ = ["Reading", "Seen", "decided", "witnessed"]
+__all__ = ["Answered", "Reading", "decided", "witnessed"]
 
 
 @dataclass(frozen=True, eq=False)
-class Seen:
+class Answered:
     """The data of a call, and the numbers that came."""
 
     x: Array

@@ -10,7 +10,7 @@ import numpy as np
 from halfeven.conformance.configuration import DTYPES
 from halfeven.conformance.fingerprints.coded import beside_scales
 from halfeven.conformance.fingerprints.kinds import same
-from halfeven.conformance.fingerprints.reading import Reading, Seen, decided, witnessed
+from halfeven.conformance.fingerprints.reading import Answered, Reading, decided, witnessed
 from halfeven.conformance.fingerprints.result import INDISTINGUISHABLE, UNDECIDED, Witnessed
 from halfeven.conformance.fingerprints.scaling import (
     AMOUNTS,
@@ -52,7 +52,7 @@ _NATURAL = "as any other"
 _Option = Callable[[Units], Array]
 
 
-def reading_of_scale(seen: Sequence[Seen], dtype: str) -> Reading | None:
+def reading_of_scale(seen: Sequence[Answered], dtype: str) -> Reading | None:
     """What a choice of scales does, choice by choice; None where none is known that gives those of ordinary size.
 
     Args:
@@ -81,7 +81,7 @@ def reading_of_scale(seen: Sequence[Seen], dtype: str) -> Reading | None:
 
 
 def _rows(
-    found: Mapping[int, Sequence[Made]], which: int, seen: Sequence[Seen], dtype: str
+    found: Mapping[int, Sequence[Made]], which: int, seen: Sequence[Answered], dtype: str
 ) -> Iterator[tuple[Made, dict[str, tuple[Any, ...]], int]]:
     """Where one of the arrays has the scales: each way, the values of its choices, and how many numbers are lost."""
     # One of the tensor stands by itself beside another of the tensor: it has to be explained.
@@ -128,7 +128,7 @@ def _of_powers(found: Reading, made: Made) -> Reading:
     )
 
 
-def splitting_of_scale(seen: Sequence[Seen], dtype: str, turn: int) -> Array | None:
+def splitting_of_scale(seen: Sequence[Answered], dtype: str, turn: int) -> Array | None:
     """Data that tell apart the ways that remain to make a scale; None where there is one alone, or none was found."""
     sizes = [a.size for a in seen[0].answer]
     if {tuple(a.size for a in s.answer) for s in seen} != {tuple(sizes)}:
@@ -167,7 +167,8 @@ def _kept(
     """
     at = [np.any([_sort(u, one, made.scaling.within) for one in sorts], axis=0) for u in made.calls]
     came = np.concatenate([c[i] for i, c in zip(at, made.came, strict=True)])
-    kept, missed = [], came.size
+    kept: list[str] = []
+    missed = came.size
     if not came.size:
         return kept, 0
     for name, option in _options(made, sort, dtype, came):

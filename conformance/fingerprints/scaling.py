@@ -14,7 +14,7 @@ import numpy as np
 
 from halfeven.conformance.configuration import DTYPES
 from halfeven.conformance.fingerprints.kinds import same
-from halfeven.conformance.fingerprints.reading import Seen
+from halfeven.conformance.fingerprints.reading import Answered
 from halfeven.conformance.fingerprints.units import LEAST, MOST, NO_OTHER, Units, overs, units
 from halfeven.reference.blocks import Array
 from halfeven.reference.minifloat import FLOAT_FORMATS, decode, encode
@@ -348,7 +348,7 @@ def _agrees(s: Scaling, calls: Sequence[Units], came: Sequence[Array], dtype: st
     return every
 
 
-def made_scales(seen: Sequence[Seen], which: int, dtype: str) -> list[Made]:
+def made_scales(seen: Sequence[Answered], which: int, dtype: str) -> list[Made]:
     """The ways that give all scales of ordinary size in an array of the answers.
 
     Args:
