@@ -23,6 +23,7 @@ _OFFSETS = (0.0, 8.0, 128.0)
 _FLOATS = ("float8_e4m3fn", "float8_e5m2", "float4_e2m1fn")
 _ADDED = "half-up, added with the offset"
 _NEIGHBOURS = "two to a byte, neighbours, the first in the"
+_WITHOUT = "no such choice"
 _FEW = 4  # calls, by which most ways are dropped
 _Found = Mapping[str, tuple[Any, ...]]
 
@@ -62,9 +63,9 @@ def _zero_points(made: Made, came: Sequence[Array], dtype: str) -> _Found:
 
 
 def _merged(kept: Sequence[Mapping[str, Any]]) -> _Found:
-    """Of each choice the values that the ways that remain have."""
+    """Of each choice the values that the ways that remain have, and that one is without it, if one is."""
     names = dict.fromkeys(name for way in kept for name in way)
-    return {name: tuple(dict.fromkeys(way[name] for way in kept if name in way)) for name in names}
+    return {name: tuple(dict.fromkeys(way.get(name, _WITHOUT) for way in kept)) for name in names}
 
 
 def _ways_of_zero() -> Iterator[dict[str, Any]]:

@@ -66,7 +66,8 @@ def has(one: Candidate, found: Fingerprint) -> dict[str, Any]:
     """
     own = {n: v for n, v in {**one.chosen, **one.settings}.items() if n not in PLAIN}
     mine = one.family if one.family in {found.fields["formula"], *found.alternatives.get("formula", ())} else None
-    return {"formula": mine, **own, **{f"{one.family}: {n}": v for n, v in one.chosen.items()}}
+    both = {**one.settings, **one.chosen}  # of a name that is in both it is the choice that is said with the formula
+    return {"formula": mine, **own, **{f"{one.family}: {n}": v for n, v in both.items()}}
 
 
 def operations() -> list[tuple[str, Operation, str]]:
