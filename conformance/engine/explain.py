@@ -276,8 +276,10 @@ def _by_region(search: _Search) -> Explanation | None:
         told = one & ~other_ & place.mask
         if told.sum() * np.log2(search.size / place.mask.sum()) >= _BITS:
             region = place.region.within(search.facts, told, other_ & ~one & ~place.mask)
-            if not inside.words and (others := place.region.others(search.facts)) is not None:
-                inside, outside, region = outside, inside, others  # what is said is where it differs
+            if not inside.words and (differing := place.region.others(search.facts, ~one)) is not None:
+                mask = differing.mask(search.facts)  # what is said is where it differs
+                parts = (search.part((), ~mask, inside.model), search.part((differing,), mask, outside.model))
+                return Explanation(parts, 1.0)
             return Explanation((outside, replace(inside, where=(region,))), 1.0)
     return _without_model(search, every, best, failing)
 

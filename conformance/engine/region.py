@@ -103,11 +103,12 @@ class Region:
         with np.errstate(invalid="ignore"):
             return np.asarray((numbers > above) & (numbers < least))
 
-    def others(self, facts: Facts) -> "Region | None":
-        """All other calls, where they have words of their own: of the other granularities."""
+    def others(self, facts: Facts, differing: Array) -> "Region | None":
+        """Other calls, where they have words of their own: of other granularities, those in which elements differ."""
         if self.kind != "granularity":
             return None
-        return Region(self.kind, tuple(dict.fromkeys(g for g in facts.granularities if g not in self.of)))
+        seen = [facts.granularities[i] for i in np.unique(facts.call[differing])]
+        return Region(self.kind, tuple(dict.fromkeys(g for g in seen if g not in self.of)))
 
     def within(self, facts: Facts, inside: Array, outside: Array) -> "Region":
         """This region as far as elements that are known to be in it, and others known not to be, decide its limit."""
