@@ -22,6 +22,12 @@ def test_nan_codes() -> None:
     assert one.steps >= 1
 
 
+def test_a_signalling_nan_is_one_and_warns_of_nothing() -> None:
+    signalling = np.full(64, 0x7F800001, np.uint32).view(np.float32)
+    assert compare_codes(np.ones(64), signalling).differing == 64
+    assert compare_codes(np.full(64, np.nan), signalling).differing == 0
+
+
 def test_the_sign_of_a_zero_code_is_not_looked_at() -> None:
     assert compare_codes(np.array([-0.0]), np.array([0.0])).differing == 0
 
