@@ -28,7 +28,7 @@ def narrow(x: Tensor, dtype: torch.dtype) -> Tensor:
 
 def held(number: float, dtype: torch.dtype) -> float:
     """``number`` as ``dtype`` has it: on CUDA torch takes a number beside 16-bit tensors as float32."""
-    return float(torch.tensor(number, dtype=dtype).item())
+    return float(torch.tensor(number, dtype=dtype).item()) if number else number
 
 
 def expand(parameter: Tensor, shape: torch.Size, block_size: Blocks) -> Tensor:
