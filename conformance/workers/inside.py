@@ -182,9 +182,8 @@ class Inside:
         widths = [1, 2, 4, 8] if both else sorted({1, arrays[0].memory.itemsize})
         poison: list[object] = [np.full(size * w, self._poison, np.uint8) for w in widths if numpy or both]
         if both or not numpy:
-            poison += [
-                torch.full((size * w,), self._poison, dtype=torch.uint8) for w in (widths * 2 if both else widths)
-            ]
+            # Twice: of one array torch's allocator gives other memory in nearly every second call.
+            poison += [torch.full((size * w,), self._poison, dtype=torch.uint8) for w in widths * 2]
         del poison
         if self._device:
             self._device.poison(self._poison, [size * w for w in (*widths, *widths)])

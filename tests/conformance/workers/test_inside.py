@@ -302,12 +302,12 @@ for answer in worker.answers([call] * 20):
 
 @pytest.mark.parametrize(("array", "size"), [("torch", 8_000), ("torch", 100_003), ("numpy", 64), ("numpy", 100_003)])
 def test_memory_of_the_result_s_size_is_poisoned_and_another_way_the_next_time(array: str, size: int) -> None:
-    # In a process of its own, where it is 11 to 20, and 0 without: which memory comes back is the allocator's choice.
+    # In a process of its own, where it is 14 to 20: which memory comes back is the allocator's choice.
     asked = subprocess.run(
         [sys.executable, "-c", POISONED, array, str(size)], capture_output=True, text=True, check=True
     )
     most = [int(line) for line in asked.stdout.split()]
-    assert sum(m in {0xA5, 0x5A} for m in most) >= 6
+    assert sum(m in {0xA5, 0x5A} for m in most) >= 12
     assert {0xA5, 0x5A} <= set(most)
 
 
