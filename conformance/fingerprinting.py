@@ -5,7 +5,7 @@ from typing import Any
 from halfeven.conformance.backends.plain import plain
 from halfeven.conformance.backends.protocol import KINDS, ArrayKind
 from halfeven.conformance.configuration import DTYPES
-from halfeven.conformance.environment import FLUSHED, restore, subnormals_kept
+from halfeven.conformance.environment import FLUSHED, flushed, restore, subnormals_kept
 from halfeven.conformance.fingerprints.asking import Asking
 from halfeven.conformance.fingerprints.by_kind import fingerprint_of_kind
 from halfeven.conformance.fingerprints.formulas import fingerprint_of_formula
@@ -78,9 +78,9 @@ def of_worker(
     """The same of a worker, wherever it is; arguments and errors as in ``fingerprint``."""
     among("dtype", dtype, DTYPES)
     asking = Asking(worker, seconds=seconds)
-    restore()  # what answers are held against keeps its subnormals and its rounding
-    if getattr(worker, "flushes", False):
+    if flushed():
         asking.note(FLUSHED)
+    restore()  # what answers are held against keeps its subnormals and its rounding
     if formula is not None:
         return fingerprint_of_formula(formula, asking, name)
     if operation in KINDS:

@@ -187,11 +187,13 @@ def _plainly(search: _Search, found: Reading, name: str) -> Fingerprint:
 
 
 def _both(documented: Fingerprint, found: Reading | None) -> Fingerprint:
-    """What known formulas tell, and first what is told plainly: a field of one name is the plain one."""
+    """What known formulas tell, and first what is told plainly.
+
+    A field of both is the plain one, and that of the formula is called ``formula: field``, unless they agree.
+    """
     if found is None or found.share < 1 or not documented.explained:
         return documented
     family = (documented.nearest.name if documented.nearest else "").partition("@")[0]
-
     clash = {n: f"{family}: {n}" for n in found.fields if n in documented.fields}
     gone = {n for n, other in clash.items() if other in documented.fields or documented.fields[n] == found.fields[n]}
 

@@ -11,7 +11,7 @@ from halfeven.conformance.engine.call import PLAIN, CallShape
 from halfeven.conformance.fingerprints.asking import LARGEST
 from halfeven.conformance.fingerprints.cubes import Cube, everything, holds, merged, size
 from halfeven.conformance.fingerprints.models import FIELDS, Q_PER_REAL, Asked, Given, Spent, Work, agreeing, stages_of
-from halfeven.conformance.fingerprints.runs import run_ends, specials
+from halfeven.conformance.fingerprints.runs import FAR, run_ends, specials
 from halfeven.conformance.inputs import boundaries
 from halfeven.reference.blocks import Array
 from halfeven.reference.model import EvaluationModel
@@ -38,6 +38,17 @@ class Seen:
     def at(self, where: Array, *, moderate: bool = False) -> "Seen":
         """The same of some elements."""
         return Seen(replace(self.given, x=self.given.x[where], moderate=moderate), self.value[where], self.shape)
+
+    @property
+    def numbers(self) -> Array:
+        """Which inputs are not NaN."""
+        return np.asarray(~np.isnan(self.given.x.astype(np.float64)))
+
+    @property
+    def near(self) -> Array:
+        """Which inputs are of so few codes that no conversion overflows."""
+        with np.errstate(all="ignore"):
+            return np.asarray(np.abs(self.given.x.astype(np.float64) / self.given.step) < FAR)
 
 
 def all_models(asked: Asked, returned: str = "reals") -> Cube:

@@ -13,7 +13,6 @@ from halfeven.conformance.engine.memory import plain
 from halfeven.conformance.engine.shapes import laid_out
 from halfeven.conformance.fingerprints.asking import Asking
 from halfeven.conformance.fingerprints.models import Asked, Given, same_codes
-from halfeven.conformance.fingerprints.runs import FAR
 from halfeven.conformance.fingerprints.search import Seen
 from halfeven.reference import Grid
 from halfeven.reference.blocks import Array
@@ -119,8 +118,7 @@ def own_grid(seen: Sequence[Seen], handed: Grid) -> Grid | None:
     """The codes that answers keep to, where these are others than those that they were told to keep to."""
     codes = []
     for s in seen:
-        with np.errstate(all="ignore"):
-            near = np.abs(s.given.x.astype(np.float64) / s.given.step) < FAR
+        near = s.near
         if s.given.asked.operation == "dequantize" or not near.any():
             return None
         value = s.value[near].astype(np.float64)
@@ -160,13 +158,11 @@ def oddity(seen: Sequence[Seen]) -> str:
     """What tells that calls are no quantizer's: nothing depends on x, or codes are no integers; empty for nothing."""
     if not seen:
         return ""
-    numbers = [s.at(np.flatnonzero(~np.isnan(s.given.x.astype(np.float64)))) for s in seen]
+    numbers = [s.at(np.flatnonzero(s.numbers)) for s in seen]
     if not any(differ(s.value, np.broadcast_to(s.value[:1], s.value.shape)).any() for s in numbers):
         return "gives one answer for every input of a call"
     for s in numbers if seen[0].given.asked.operation == "quantize" else ():
-        with np.errstate(all="ignore"):
-            near = np.abs(s.given.x.astype(np.float64) / s.given.step) < FAR
-        value = s.value[near].astype(np.float64)
+        value = s.value[s.near].astype(np.float64)
         if not np.array_equal(value, np.rint(value), equal_nan=True):
             return "gives numbers that are no integers, where codes are expected"
     return ""

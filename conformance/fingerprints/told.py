@@ -43,7 +43,7 @@ def told(subject: Subject, search: Search, name: str) -> Fingerprint:
 
 def _in_parts(subject: Subject, seen: Sequence[Seen], name: str, about: str) -> Fingerprint | None:
     """What is told where no model gives all answers; None where nothing is known that does."""
-    numbers = [s.at(np.flatnonzero(~np.isnan(s.given.x.astype(np.float64)))) for s in seen]
+    numbers = [s.at(np.flatnonzero(s.numbers)) for s in seen]
     for evidence in (seen, numbers):
         found = explained(evidence)
         if (parts := regional(found, evidence)) is not None:
@@ -158,7 +158,7 @@ def _judged(subject: Subject, search: Search) -> tuple[Array | None, Proved, Map
 
 def _arithmetic_stands(search: Search) -> bool:
     """Whether, where nothing gives all answers, some model that remains gives those whose codes are amid the grid."""
-    if any(s.given.moderate for s in search.against):
+    if search.asked.operation == "dequantize" or any(s.given.moderate for s in search.against):
         return False
     amid = []
     for s in search.seen:
@@ -167,7 +167,7 @@ def _arithmetic_stands(search: Search) -> bool:
         grid = search.asked.grid
         amid.append(s.at(np.flatnonzero((code >= grid.qmin + 2) & (code <= grid.qmax - 2))))
     tried = dict.fromkeys([search.first(), *search.drawn(16, 0)])
-    return search.asked.operation != "dequantize" and any(_share(m, amid) == 1 for m in tried)
+    return any(_share(m, amid) == 1 for m in tried)
 
 
 def _profiles(search: Search, *, nan: bool = True) -> Iterator[str]:
@@ -217,7 +217,7 @@ def _nearest(search: Search, profiles: Sequence[str], *, nan: bool = True) -> Ne
 def _share(model: EvaluationModel, seen: Sequence[Seen], *, nan: bool = True) -> float:
     same = every = 0
     for s in seen:
-        judged = ~np.isnan(s.given.x.astype(np.float64)) | nan
+        judged = s.numbers | nan
         same += int((~differ(of_model(model, s.given), s.value) & judged).sum())
         every += int(judged.sum())
     return same / every if every else 0.0
