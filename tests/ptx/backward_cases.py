@@ -108,6 +108,7 @@ def calls(kind: Kind) -> Iterator[tuple[str, Call]]:
         moved = replace(call, x=make.x(320)[of_x : of_x + 300], grad=make.grad(320)[of_g : of_g + 300])
         yield f"{of_x} and {of_g} elements into memory", moved
     yield "channels, the first axis", make.call((5, 700), (5, 1))
+    yield "long rows", make.call((2, 20000), (2, 1))
     yield "channels in the midst", make.call((3, 5, 48), (5, 1))
     yield "channels, the last axis", make.call((90, 37), (37,))
     yield "channels, the last axis, of batches", make.call((4, 90, 7), (4, 1, 7))

@@ -1,8 +1,10 @@
 """A stand-in for the GPU's driver, whose launches run the emulation: memory of the CPU is taken for that of a GPU."""
 
+import atexit
 import ctypes
 import functools
 import os
+import shutil
 import struct
 import subprocess
 import tempfile
@@ -31,7 +33,9 @@ _Run = ctypes.CFUNCTYPE(
 @functools.cache
 def library() -> Path:
     """The shared library, compiled once."""
-    path = Path(tempfile.mkdtemp(prefix="halfeven-driver-")) / "libcuda.so.1"
+    folder = tempfile.mkdtemp(prefix="halfeven-driver-")
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    path = Path(folder) / "libcuda.so.1"
     source = Path(__file__).with_name("driver.c")
     subprocess.run(["cc", "-std=gnu17", "-O1", "-fPIC", "-shared", str(source), "-o", str(path)], check=True)
     return path

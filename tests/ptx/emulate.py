@@ -28,6 +28,7 @@ FAULTS = (
     "bytes that two threads touch, of which one writes",
     "floats made integers that hold them not",
     "divisions by zero",
+    "barriers that some threads of a block do not come to",
 )
 _FLAGS = (
     "-std=gnu17",

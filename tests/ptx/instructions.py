@@ -127,7 +127,7 @@ def memory(opcode: str) -> tuple[str, str, int, str] | None:
     if parts[0] not in {"ld", "st"}:
         return None
     # Without a space the address is generic, which here is one of global memory.
-    space = parts.pop(1) if parts[1] in {"global", "param"} else "generic"
+    space = parts.pop(1) if parts[1] in {"global", "param", "shared"} else "generic"
     count = int(parts.pop(1)[1:]) if parts[1] in {"v2", "v4"} else 1
     kind = parts[-1].replace("b", "u").replace("f", "u")
     if len(parts) != 2 or kind not in {f"{t}{bits}" for t in "su" for bits in (8, 16, 32, 64)}:

@@ -8,6 +8,7 @@ __all__ = ["Instruction", "Kernel", "RefusedError", "kernels"]
 _ENTRY = re.compile(
     r"\.visible \.entry (\w+)\(\s*\.param \.align (\d+) \.b8 (\w+)\[(\d+)\]\s*\)([^{]*)\{\n(.*?)\n\}", re.DOTALL
 )
+_SHARED = re.compile(r"\.shared \.align (\d+) \.b8 (\w+)\[(\d+)\]")
 _LINE = re.compile(r"(?:@(!?)(%p\d+)\s+)?([a-z][\w.]*)(?:\s+(.*))?")
 _OPERAND = re.compile(r"\{[^}]*\}|\[[^]]*\]|[^,\s]+")
 _BITS = {"pred": 8, "b16": 16, "b32": 32, "f32": 32, "b64": 64, "f64": 64}
@@ -36,6 +37,9 @@ class Kernel:
     threads: int
     #: Width in bits by name.
     registers: dict[str, int]
+    #: Where in the memory that a block shares each name is, and the size of it all.
+    shared: dict[str, int]
+    shared_size: int
     body: tuple[Instruction | str, ...] = field(repr=False)
 
     @property
@@ -47,14 +51,24 @@ class Kernel:
 def kernels(text: str) -> dict[str, Kernel]:
     """The kernels of a module, by name."""
     text = re.sub(r"//[^\n]*", "", text)
-    found = {m[1]: _kernel(m) for m in _ENTRY.finditer(text)}
+    shared, size = _shared(text)
+    found = {m[1]: _kernel(m, shared, size) for m in _ENTRY.finditer(text)}
     if len(found) != text.count(".entry"):
         msg = f"of {text.count('.entry')} kernels only {sorted(found)} have one parameter, a struct"
         raise RefusedError(msg)
     return found
 
 
-def _kernel(found: re.Match[str]) -> Kernel:
+def _shared(text: str) -> tuple[dict[str, int], int]:
+    """Where each name is, one after the other, whatever kernels have it."""
+    places, size = {}, 0
+    for align, name, room in _SHARED.findall(text):
+        places[name] = -(-size // int(align)) * int(align)
+        size = places[name] + int(room)
+    return places, size
+
+
+def _kernel(found: re.Match[str], shared: dict[str, int], shared_size: int) -> Kernel:
     name, _, parameter, size, attributes, text = found.groups()
     threads = re.fullmatch(r"\s*\.maxntid (\d+)(?:, 1, 1)?\s*", attributes)
     if not threads:
@@ -64,7 +78,11 @@ def _kernel(found: re.Match[str]) -> Kernel:
     body: list[Instruction | str] = []
     for line in re.split(r"[;\n]", text):
         stripped = line.strip()
-        if not stripped or re.fullmatch(r'\.pragma "(nounroll|used_bytes_mask (0x)?[0-9a-f]+)"', stripped):
+        if (
+            not stripped
+            or _SHARED.fullmatch(stripped)
+            or re.fullmatch(r'\.pragma "(nounroll|used_bytes_mask (0x)?[0-9a-f]+)"', stripped)
+        ):
             continue
         if declared := re.fullmatch(r"\.reg \.(\w+)\s+%(\w+)<(\d+)>", stripped):
             registers |= {f"%{declared[2]}{i}": _BITS[declared[1]] for i in range(int(declared[3]))}
@@ -76,4 +94,4 @@ def _kernel(found: re.Match[str]) -> Kernel:
         else:
             msg = f"{name}: {stripped}"
             raise RefusedError(msg)
-    return Kernel(name, parameter, int(size), int(threads[1]), registers, tuple(body))
+    return Kernel(name, parameter, int(size), int(threads[1]), registers, shared, shared_size, tuple(body))

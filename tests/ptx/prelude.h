@@ -1,5 +1,6 @@
 // What the translated kernels are compiled with: registers, floats, and memory of which every access is checked.
 #include <stdint.h>
+#include <stdlib.h>
 #include <string.h>
 
 typedef uint8_t u8, pred;
@@ -20,7 +21,7 @@ static inline u32 f32_bits(f32 f) { u32 v; memcpy(&v, &f, 4); return f != f ? 0x
 static inline u64 f64_bits(f64 f) { u64 v; memcpy(&v, &f, 8); return f != f ? 0x7fffffffffffffffu : v; }
 
 // What went wrong: how often, by the names that emulate.py has in the same order.
-enum { MISALIGNED, OUTSIDE, READ_ONLY, TWICE, RACE, CONVERSION, DIVISION, KINDS };
+enum { MISALIGNED, OUTSIDE, READ_ONLY, TWICE, RACE, CONVERSION, DIVISION, BARRIER, KINDS };
 static u64 faults[KINDS];
 
 // Instructions so far, where they are counted.
@@ -99,4 +100,65 @@ static __attribute__((noinline)) const u8* parameter_at(u64 address, u32 size) {
   if (address % size) { ++faults[MISALIGNED]; return nowhere; }
   if (address < start || address + size > start + parameters_size) { ++faults[OUTSIDE]; return nowhere; }
   return (const u8*)address;
+}
+
+// Memory that a block shares, anything at first. Who wrote and read a byte is kept up to the next barrier.
+#define SHARED 49152
+static _Alignas(16) u8 shared[SHARED];
+static struct { u32 writer, reader, since; } touched[SHARED];
+static u32 shared_size, interval;
+
+static __attribute__((noinline)) u8* shared_at(u64 address, u32 size, int write) {
+  static u8 nowhere[16];
+  if (address % size) { ++faults[MISALIGNED]; return nowhere; }
+  if (address + size > shared_size) { ++faults[OUTSIDE]; return nowhere; }
+  for (u64 k = address; k < address + size; ++k) {
+    if (touched[k].since != interval) touched[k].writer = touched[k].reader = 0, touched[k].since = interval;
+    if (touched[k].writer && touched[k].writer != thread) ++faults[RACE];
+    if (write) {
+      if (touched[k].reader && touched[k].reader != thread) ++faults[RACE];
+      touched[k].writer = thread;
+    } else {
+      touched[k].reader = !touched[k].reader || touched[k].reader == thread ? thread : MANY;
+    }
+  }
+  return shared + address;
+}
+
+// A thread from where it waits, in `kept`, to its next barrier: whether it came to one.
+typedef int Thread(void* kept, const u32* tid, const u32* ntid, const u32* ctaid, const u32* nctaid);
+
+static void run_block(Thread* of, u8* kept, u64 size, const u32* ntid, const u32* ctaid, const u32* grid) {
+  const u32 threads = ntid[0] * ntid[1] * ntid[2], before = thread;
+  u32 waiting = threads;
+  u8 ended[1024] = {0};
+  memset(kept, 0, size * threads);
+  memset(shared, 0xa5, shared_size);
+  while (waiting) {
+    ++interval;
+    waiting = 0;
+    for (u32 i = 0; i < threads; ++i) {
+      if (ended[i]) continue;
+      const u32 tid[3] = {i % ntid[0], i / ntid[0] % ntid[1], i / ntid[0] / ntid[1]};
+      thread = before + 1 + i;
+      if (of(kept + size * i, tid, ntid, ctaid, grid))
+        ++waiting;
+      else
+        ended[i] = 1;
+    }
+    if (waiting && waiting < threads) ++faults[BARRIER];
+  }
+  thread = before + threads;
+}
+
+static void run(Thread* of, u64 size, u32 shares, const u32* grid, const u32* ntid) {
+  u32 ctaid[3];
+  u8* kept = malloc(size * ntid[0] * ntid[1] * ntid[2]);
+  thread = 0, shared_size = shares;
+  memset(faults, 0, sizeof faults);
+  if (!kept || shares > SHARED) abort();
+  for (ctaid[2] = 0; ctaid[2] < grid[2]; ++ctaid[2])
+    for (ctaid[1] = 0; ctaid[1] < grid[1]; ++ctaid[1])
+      for (ctaid[0] = 0; ctaid[0] < grid[0]; ++ctaid[0]) run_block(of, kept, size, ntid, ctaid, grid);
+  free(kept);
 }

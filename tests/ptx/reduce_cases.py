@@ -39,6 +39,7 @@ def cases(dtype: torch.dtype) -> Iterator[tuple[str, torch.Tensor, tuple[int, ..
     square = x[:3840].view(60, 64)
     yield "rows", square, (1, 64)
     yield "columns", square, (60, 1)
+    yield "long rows", x.view(2, 20000), (1, 20000)
     yield "long columns", x.view(20000, 2), (20000, 1)
     yield "one by one", square, (1, 1)
     yield "blocks", square, (1, 16)

@@ -1,6 +1,8 @@
-"""A kernel as C: one function of a thread, and one that runs all threads of a grid after each other."""
+"""A kernel as C: one function of a thread, up to its next barrier, and one that runs all threads of a grid."""
 
 import re
+from collections.abc import Iterator
+from itertools import count
 from pathlib import Path
 
 from ptx.instructions import OPERATIONS, SPECIAL, memory
@@ -14,18 +16,8 @@ WEIGHTS = {"div.rn.f32": 16}
 _LAUNCH = """
 void launch_{name}(const u32* grid, const u32* ntid, const u8* given, u32 size, const struct Buffer* all, int count,
                    u64* found) {{
-  u32 tid[3], ctaid[3];
-  buffers = all, buffer_count = count, parameters = given, parameters_size = size, thread = 0;
-  memset(faults, 0, sizeof faults);
-  for (ctaid[2] = 0; ctaid[2] < grid[2]; ++ctaid[2])
-    for (ctaid[1] = 0; ctaid[1] < grid[1]; ++ctaid[1])
-      for (ctaid[0] = 0; ctaid[0] < grid[0]; ++ctaid[0])
-        for (tid[2] = 0; tid[2] < ntid[2]; ++tid[2])
-          for (tid[1] = 0; tid[1] < ntid[1]; ++tid[1])
-            for (tid[0] = 0; tid[0] < ntid[0]; ++tid[0]) {{
-              ++thread;
-              {name}(tid, ntid, ctaid, grid);
-            }}
+  buffers = all, buffer_count = count, parameters = given, parameters_size = size;
+  run({name}, sizeof(struct {name}_at), {shared}, grid, ntid);
   memcpy(found, faults, sizeof faults);
 }}
 """
@@ -40,13 +32,33 @@ def translated(kernel: Kernel, *, counted: bool = False) -> str:
     names = {
         bits: [r for r, width in kernel.registers.items() if width == bits] for bits in set(kernel.registers.values())
     }
-    declared = [f"  u{bits} " + ", ".join(f"{_register(r)} = 0" for r in found) + ";" for bits, found in names.items()]
+    declared = [f"  u{bits} " + ", ".join(map(_register, found)) + ";" for bits, found in names.items()]
+    barriers = count(1)
     lines = [
-        f"{line}:;" if isinstance(line, str) else f"  {_count(line) if counted else ''}{_statement(kernel, line)}"
+        f"{line}:;"
+        if isinstance(line, str)
+        else f"  {_counted(line) if counted else ''}{_barrier(kernel, line, barriers) or _statement(kernel, line)}"
         for line in kernel.body
     ]
-    head = f"static void {kernel.name}(const u32* tid, const u32* ntid, const u32* ctaid, const u32* nctaid) {{"
-    return "\n".join([head, *declared, *lines, "}", _LAUNCH.format(name=kernel.name)])
+    went = [f"    case {i}: goto barrier_{i};" for i in range(1, next(barriers))]
+    return "\n".join(
+        [
+            # Where a thread waits, and its registers there.
+            f"struct {kernel.name}_at {{\n  int barrier;",
+            *declared,
+            "};",
+            f"static int {kernel.name}(void* kept, const u32* tid, const u32* ntid, const u32* ctaid, const u32* nctaid) {{",
+            *declared,
+            f"  struct {kernel.name}_at* at_ = kept;",
+            *(f"  {_register(r)} = at_->{_register(r)};" for r in kernel.registers),
+            "  switch (at_->barrier) {\n    case 0: break;",
+            *went,
+            "  }",
+            *lines,
+            "  return 0;\n}",
+            _LAUNCH.format(name=kernel.name, shared=kernel.shared_size),
+        ]
+    )
 
 
 def prelude() -> str:
@@ -54,7 +66,16 @@ def prelude() -> str:
     return Path(__file__).with_name("prelude.h").read_text(encoding="utf-8")
 
 
-def _count(line: Instruction) -> str:
+def _barrier(kernel: Kernel, line: Instruction, numbers: Iterator[int]) -> str:
+    """The thread goes away, and comes back here when all others of its block have been here."""
+    if line.opcode != "bar.sync" or line.operands != ("0",) or line.guard:
+        return ""
+    i = next(numbers)
+    kept = " ".join(f"at_->{_register(r)} = {_register(r)};" for r in kernel.registers)
+    return f"at_->barrier = {i}; {kept} return 1; barrier_{i}:;"
+
+
+def _counted(line: Instruction) -> str:
     return f"executed += {WEIGHTS.get(line.opcode, 1)}; "
 
 
@@ -79,7 +100,7 @@ def _refused(kernel: Kernel, line: Instruction) -> RefusedError:
 def _jump(line: Instruction) -> str:
     match line.opcode, line.operands:
         case "ret", ():
-            return "return;"
+            return "return 0;"
         case (("bra" | "bra.uni"), (label,)):
             return f"goto {label.removeprefix('$')};"
     return ""
@@ -89,27 +110,29 @@ def _access(kernel: Kernel, line: Instruction) -> str:
     found = memory(line.opcode)
     if found is None:
         return ""
-    what, space, count, kind = found
+    what, space, n, kind = found
     place, other = (line.operands[1], line.operands[0]) if what == "ld" else line.operands
-    address = re.fullmatch(r"\[(%rd\d+|\w+)(?:\+(-?\d+))?\]", place)
+    # Of shared memory addresses have 32 bits.
+    register = "%r" if space == "shared" else "%rd"
+    address = re.fullmatch(rf"\[({register}\d+|\w+)(?:\+(-?\d+))?\]", place)
     registers = [r.strip() for r in other.strip("{}").split(",")]
-    if address is None or len(registers) != count or (what, space) == ("st", "param"):
+    if address is None or len(registers) != n or (what, space) == ("st", "param"):
         raise _refused(kernel, line)
     at = f"{_value(kernel, address[1], 'u64')} + (s64){address[2] or 0}"
     size = int(kind[1:]) // 8
+    checked = "shared_at" if space == "shared" else "checked"
     if what == "st":
-        # A register is as wide as what is stored, or wider.
-        moves = [
-            f"(({kind}*)at)[{i}] = ({kind}){_value(kernel, r, _unsigned(kernel, r))};" for i, r in enumerate(registers)
-        ]
-        return f"{{ u8* at = checked({at}, {size * count}, 1); {' '.join(moves)} }}"
-    reach = f"checked({at}, {size * count}, 0)" if space != "param" else f"parameter_at({at}, {size * count})"
+        # A register is as wide as what is stored, or wider; a number has no width.
+        given = [_value(kernel, r, _unsigned(kernel, r) if r.startswith("%") else kind) for r in registers]
+        moves = [f"(({kind}*)at)[{i}] = ({kind}){value};" for i, value in enumerate(given)]
+        return f"{{ u8* at = {checked}({at}, {size * n}, 1); {' '.join(moves)} }}"
+    reach = f"{checked}({at}, {size * n}, 0)" if space != "param" else f"parameter_at({at}, {size * n})"
     moves = [
         f"{_register(r)} = ((const {kind}*)at)[{i}];"
         for i, r in enumerate(registers)
         if kernel.registers[r] >= 8 * size
     ]
-    if len(moves) != count:
+    if len(moves) != n:
         raise _refused(kernel, line)
     return f"{{ const u8* at = {reach}; {' '.join(moves)} }}"
 
@@ -162,6 +185,8 @@ def _value(kernel: Kernel, operand: str, kind: str) -> str:
         plain = SPECIAL[operand]
     elif operand == kernel.parameter:
         plain = "(u64)parameters"
+    elif operand in kernel.shared:
+        plain = f"{kernel.shared[operand]}u"
     elif operand.startswith("%"):
         kernel.registers[operand]  # or it is refused
         plain = _register(operand)

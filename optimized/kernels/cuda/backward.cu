@@ -25,9 +25,16 @@ inline constexpr bool kAlike = sizeof(X) == sizeof(G);
 struct Sums {
   double ds = -0.0, d_o = -0.0;
 
-  void join(const CombineJob& job, int64_t at) {
-    if (job.low) ds += reinterpret_cast<const double*>(job.low)[at];
-    if (job.high) d_o += reinterpret_cast<const double*>(job.high)[at];
+  static Sums read(const CombineJob& job, int64_t at) {
+    Sums sums;
+    if (job.low) sums.ds = reinterpret_cast<const double*>(job.low)[at];
+    if (job.high) sums.d_o = reinterpret_cast<const double*>(job.high)[at];
+    return sums;
+  }
+
+  void join(const Sums& other) {
+    ds += other.ds;
+    d_o += other.d_o;
   }
 
   void put(const ReduceResults& to, int64_t at) const {
@@ -72,22 +79,21 @@ inline bool aligned(const void* p) { return reinterpret_cast<uintptr_t>(p) % 16 
 
 // len is reduced. Threads along x share a row, those along y take other rows.
 extern "C" __global__ void __launch_bounds__(256) rows(const BackwardJob job) {
-  for (int64_t r = first_of(blockIdx.y, blockDim.y, threadIdx.y); r < job.kept * job.reduced;
-       r += all_of(gridDim.y, blockDim.y)) {
-    const int64_t kept = r / job.reduced, reduced = r % job.reduced;
-    const auto at = [&](const int64_t (&step)[kMostLoops]) {
-      return place(job.size, step, job.reduced_loops, job.loops, kept) +
-             place(job.size, step, 0, job.reduced_loops, reduced);
+  each_share<Sums>(job, [&](int64_t kept, int64_t first, int64_t t, int64_t threads, Sums& sums) {
+    const auto begin = [&](const int64_t (&step)[kMostLoops]) {
+      return place(job.size, step, job.reduced_loops, job.loops, kept);
     };
-    const X* x = reinterpret_cast<const X*>(job.x) + at(job.x_step);
-    const G* g = reinterpret_cast<const G*>(job.g) + at(job.g_step);
-    X* dx = reinterpret_cast<X*>(job.dx) + (job.dx ? at(job.dx_step) : 0);
-    const Entry entry(job.parameters, at(job.s_step), at(job.o_step));
-    const bool whole = kAlike && job.x_len == 1 && job.g_len == 1 && job.dx_len == 1 && job.dx && aligned(x) &&
-                       aligned(g) && aligned(dx);
-    for (int64_t t = first_of(blockIdx.x, blockDim.x, threadIdx.x); t < job.shares; t += all_of(gridDim.x, blockDim.x)) {
-      Sums sums;
-      for (int64_t i = t * kTogether; i < job.len; i += job.shares * kTogether) {
+    const Entry entry(job.parameters, begin(job.s_step), begin(job.o_step));
+    for (int64_t r = first; r < job.reduced; r += job.row_shares) {
+      const auto at = [&](const int64_t (&step)[kMostLoops]) {
+        return begin(step) + place(job.size, step, 0, job.reduced_loops, r);
+      };
+      const X* x = reinterpret_cast<const X*>(job.x) + at(job.x_step);
+      const G* g = reinterpret_cast<const G*>(job.g) + at(job.g_step);
+      X* dx = reinterpret_cast<X*>(job.dx) + (job.dx ? at(job.dx_step) : 0);
+      const bool whole = kAlike && job.x_len == 1 && job.g_len == 1 && job.dx_len == 1 && job.dx && aligned(x) &&
+                         aligned(g) && aligned(dx);
+      for (int64_t i = t * kTogether; i < job.len; i += threads * kTogether) {
         if constexpr (kAlike)
           if (whole && i + kTogether <= job.len) {
             X of_x[kTogether], to[kTogether];
@@ -104,16 +110,15 @@ extern "C" __global__ void __launch_bounds__(256) rows(const BackwardJob job) {
           if (job.dx) dx[k * job.dx_len] = to;
         }
       }
-      sums.put(job.to, job.to.last ? out_of(job, kept) : r * job.shares + t);
     }
-  }
+  });
 }
 
 // len is kept. Threads along x take columns, those along y share what is reduced.
 extern "C" __global__ void __launch_bounds__(256) columns(const BackwardJob job) {
-  for (int64_t y = first_of(blockIdx.y, blockDim.y, threadIdx.y); y < job.kept * job.shares;
+  for (int64_t y = first_of(blockIdx.y, blockDim.y, threadIdx.y); y < job.kept * job.row_shares;
        y += all_of(gridDim.y, blockDim.y)) {
-    const int64_t kept = y / job.shares, share = y % job.shares;
+    const int64_t kept = y / job.row_shares, share = y % job.row_shares;
     for (int64_t c = first_of(blockIdx.x, blockDim.x, threadIdx.x); c < job.len; c += all_of(gridDim.x, blockDim.x)) {
       const auto at = [&](const int64_t (&step)[kMostLoops], int64_t len) {
         return place(job.size, step, job.reduced_loops, job.loops, kept) + c * len;
@@ -126,7 +131,7 @@ extern "C" __global__ void __launch_bounds__(256) columns(const BackwardJob job)
       X* dx = reinterpret_cast<X*>(job.dx) + at(job.dx_step, job.dx_len);
       const Entry entry(job.parameters, at(job.s_step, job.s_len), at(job.o_step, job.o_len));
       Sums sums;
-      for (int64_t i = share; i < job.reduced; i += job.shares) {
+      for (int64_t i = share; i < job.reduced; i += job.row_shares) {
         const X to = entry.take(x[along(job.x_step, i)], g[along(job.g_step, i)], sums);
         if (job.dx) dx[along(job.dx_step, i)] = to;
       }

@@ -14,7 +14,7 @@ namespace halfeven {
 struct BackwardJob {
   const char *x, *g;
   char* dx;
-  int64_t kept, reduced, len, shares;
+  int64_t kept, reduced, len, row_shares, shares;
   int64_t x_len, g_len, dx_len, s_len, o_len, out_step;
   int32_t reduced_loops, loops;
   int64_t size[kMostLoops], x_step[kMostLoops], g_step[kMostLoops], dx_step[kMostLoops];

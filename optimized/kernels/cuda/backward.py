@@ -30,7 +30,7 @@ _Settings = tuple[int, int, float, bool]
 class _Backward(ctypes.Structure):
     _fields_ = (
         ("x", _Pointer), ("g", _Pointer), ("dx", _Pointer),
-        ("kept", _Int), ("reduced", _Int), ("len", _Int), ("shares", _Int),
+        ("kept", _Int), ("reduced", _Int), ("len", _Int), ("row_shares", _Int), ("shares", _Int),
         ("x_len", _Int), ("g_len", _Int), ("dx_len", _Int), ("s_len", _Int), ("o_len", _Int), ("out_step", _Int),
         ("reduced_loops", ctypes.c_int32), ("loops", ctypes.c_int32),
         ("size", shares.Many), ("x_step", shares.Many), ("g_step", shares.Many), ("dx_step", shares.Many),
@@ -166,7 +166,8 @@ def _launch(
             x=x.data_ptr() + at_x * x.element_size(),
             g=grad.data_ptr() + at_g * grad.element_size(),
             dx=dx.data_ptr() + at_dx * dx.element_size() if to_dx else 0,
-            kept=cut.kept, reduced=cut.reduced, len=n, shares=cut.shares,
+            kept=cut.kept, reduced=cut.reduced, len=n,
+            row_shares=cut.row_shares, shares=cut.shares,
             x_len=x_len, g_len=g_len, dx_len=dx_len, s_len=s_len, o_len=o_len, out_step=out_step,
             reduced_loops=cut.reduced_loops, loops=len(cut.loops),
             parameters=ForwardParameters(

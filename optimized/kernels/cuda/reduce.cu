@@ -40,9 +40,16 @@ struct Ends {
     if constexpr (!kMagnitudes) low = less(low, k);
   }
 
-  void join(const CombineJob& job, int64_t at) {
-    high = more(high, reinterpret_cast<const K*>(job.high)[at]);
-    if constexpr (!kMagnitudes) low = less(low, reinterpret_cast<const K*>(job.low)[at]);
+  static Ends read(const CombineJob& job, int64_t at) {
+    Ends ends;
+    ends.high = reinterpret_cast<const K*>(job.high)[at];
+    if constexpr (!kMagnitudes) ends.low = reinterpret_cast<const K*>(job.low)[at];
+    return ends;
+  }
+
+  void join(const Ends& other) {
+    high = more(high, other.high);
+    if constexpr (!kMagnitudes) low = less(low, other.low);
   }
 
   void put(const ReduceResults& to, int64_t at) const {
@@ -56,37 +63,33 @@ struct Ends {
 // len is reduced. Threads along x share a row, those along y take other rows.
 extern "C" __global__ void __launch_bounds__(256) rows(const ReduceJob job) {
   constexpr int n = kInAccess<K>;
-  for (int64_t r = first_of(blockIdx.y, blockDim.y, threadIdx.y); r < job.kept * job.reduced;
-       r += all_of(gridDim.y, blockDim.y)) {
-    const int64_t kept = r / job.reduced, reduced = r % job.reduced;
-    const K* x = reinterpret_cast<const K*>(job.x) + place(job.size, job.x_step, job.reduced_loops, job.loops, kept) +
-                 place(job.size, job.x_step, 0, job.reduced_loops, reduced);
-    const Cut cut = job.len_step == 1 ? Cut::of(x, x, job.len) : Cut{job.len, 0};
-    const int64_t packed = cut.packs * n;
-    for (int64_t t = first_of(blockIdx.x, blockDim.x, threadIdx.x); t < job.shares; t += all_of(gridDim.x, blockDim.x)) {
-      Ends ends;
-      for (int64_t p = t; p < cut.packs; p += job.shares) {
+  each_share<Ends>(job, [&](int64_t kept, int64_t first, int64_t t, int64_t threads, Ends& ends) {
+    for (int64_t r = first; r < job.reduced; r += job.row_shares) {
+      const K* x = reinterpret_cast<const K*>(job.x) + place(job.size, job.x_step, job.reduced_loops, job.loops, kept) +
+                   place(job.size, job.x_step, 0, job.reduced_loops, r);
+      const Cut cut = job.len_step == 1 ? Cut::of(x, x, job.len) : Cut{job.len, 0};
+      const int64_t packed = cut.packs * n;
+      for (int64_t p = t; p < cut.packs; p += threads) {
         K from[n];
         load_pack(x + cut.head + p * n, from);
 #pragma unroll
         for (int k = 0; k < n; ++k) ends.take(from[k]);
       }
-      for (int64_t i = t; i < job.len - packed; i += job.shares)
+      for (int64_t i = t; i < job.len - packed; i += threads)
         ends.take(x[(i < cut.head ? i : i + packed) * job.len_step]);
-      ends.put(job.to, job.to.last ? out_of(job, kept) : r * job.shares + t);
     }
-  }
+  });
 }
 
 // len is kept. Threads along x take columns, those along y share what is reduced.
 extern "C" __global__ void __launch_bounds__(256) columns(const ReduceJob job) {
-  for (int64_t y = first_of(blockIdx.y, blockDim.y, threadIdx.y); y < job.kept * job.shares;
+  for (int64_t y = first_of(blockIdx.y, blockDim.y, threadIdx.y); y < job.kept * job.row_shares;
        y += all_of(gridDim.y, blockDim.y)) {
-    const int64_t kept = y / job.shares, share = y % job.shares;
+    const int64_t kept = y / job.row_shares, share = y % job.row_shares;
     const K* x = reinterpret_cast<const K*>(job.x) + place(job.size, job.x_step, job.reduced_loops, job.loops, kept);
     for (int64_t c = first_of(blockIdx.x, blockDim.x, threadIdx.x); c < job.len; c += all_of(gridDim.x, blockDim.x)) {
       Ends ends;
-      for (int64_t i = share; i < job.reduced; i += job.shares)
+      for (int64_t i = share; i < job.reduced; i += job.row_shares)
         ends.take(x[place(job.size, job.x_step, 0, job.reduced_loops, i) + c * job.len_step]);
       ends.put(job.to, job.to.last ? out_of(job, kept) + c * job.out_step : y * job.len + c);
     }

@@ -25,7 +25,8 @@ _INTEGERS = {2: torch.int16, 4: torch.int32, 8: torch.int64}
 class _Reduce(ctypes.Structure):
     _fields_ = (
         ("x", ctypes.c_uint64),
-        ("kept", _Int), ("reduced", _Int), ("len", _Int), ("len_step", _Int), ("out_step", _Int), ("shares", _Int),
+        ("kept", _Int), ("reduced", _Int), ("len", _Int), ("len_step", _Int), ("out_step", _Int),
+        ("row_shares", _Int), ("shares", _Int),
         ("reduced_loops", ctypes.c_int32), ("loops", ctypes.c_int32),
         ("size", shares.Many), ("x_step", shares.Many), ("out_at", shares.Many), ("to", shares.Results),
     )  # fmt: skip
@@ -58,7 +59,8 @@ def _reduced(to: launcher.Launcher, x: Tensor, block_size: Blocks, *, magnitudes
         (n, (step, out_step)), (at_x, _) = cut.inner, cut.start
         job = _Reduce(
             x=x.data_ptr() + at_x * x.element_size(),
-            kept=cut.kept, reduced=cut.reduced, len=n, len_step=step, out_step=out_step, shares=cut.shares,
+            kept=cut.kept, reduced=cut.reduced, len=n, len_step=step, out_step=out_step,
+            row_shares=cut.row_shares, shares=cut.shares,
             reduced_loops=cut.reduced_loops, loops=len(cut.loops),
         )  # fmt: skip
         for d, (size, (of_x, of_out)) in enumerate(cut.loops):

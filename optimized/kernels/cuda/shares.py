@@ -1,10 +1,10 @@
-"""Reductions on a GPU: a launch in which threads share the elements, and launches that bring shares together.
+"""Reductions on a GPU: a launch in which blocks share the elements, and one that brings shares together.
 
 How many there are, and what is each thread's, is fixed by shapes and strides: sums have the same bits every time.
 """
 
 import ctypes
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from math import prod
 
@@ -19,10 +19,9 @@ __all__ = ["MOST_LOOPS", "Cut", "Many", "Results", "cuts", "run"]
 
 #: As cuda/reduce.h has them, with its structs below.
 MOST_LOOPS = 8
-_AT_ONCE = 256
 _THREADS = 256  # of a block, at most
-_SHARES = 2**18  # threads, where there are not as many entries
-_LEAST = 8  # accesses of a share, or there are fewer
+_WANTED = 2**18  # threads, where there are not as many entries
+_LEAST = 8  # accesses of a thread, or there are fewer
 _BLOCKS = 4096
 _Int = ctypes.c_int64
 _Pointer = ctypes.c_uint64
@@ -48,7 +47,7 @@ class _Combine(ctypes.Structure):
 
 @dataclass(frozen=True)
 class Cut:
-    """One region of a call: its first kernel, its loops, and the shares of an entry after each launch.
+    """One region of a call: its first kernel, its loops, and how the elements of an entry are shared.
 
     ``inner`` is what a kernel goes along, ``loops`` are the others: the reduced ones first. ``start`` is where each
     operand begins, in elements. The operand of the results is the last.
@@ -62,10 +61,16 @@ class Cut:
     reduced_loops: int
     kept: int
     reduced: int
+    #: Of an entry's rows of ``inner``, and of a row.
+    row_shares: int
     shares: int
-    #: Results of the region, in so many shares after each launch, 1 after the last.
+    #: Results of the region.
     entries: int
-    left: tuple[int, ...]
+
+    @property
+    def left(self) -> int:
+        """Shares of an entry after the first launch."""
+        return self.row_shares * self.shares
 
 
 def cuts(
@@ -86,8 +91,8 @@ def cuts(
 
     Example:
         >>> (found,) = cuts((4, 2**16), ((2**16, 1),), (((4, 1), (1, 1)),), None, 4)
-        >>> found.kernel, found.shares, found.left
-        ('rows', 2048, (2048, 8, 1))
+        >>> found.kernel, found.row_shares, found.shares
+        ('rows', 1, 8)
     """
     found = []
     for start, loops in regions(shape, strides, parameters, block):
@@ -105,30 +110,26 @@ def _cut(start: Steps, inner: Loop, others: Sequence[Loop], pack: int) -> Cut:
     reduced, kept = ([loop for loop in others if (loop[1][-1] != 0) == keeps] for keeps in (False, True))
     of_reduced, of_kept = (prod(size for size, _ in loops) for loops in (reduced, kept))
     if inner[1][-1]:
-        kernel, shares = "columns", _shares(of_reduced, of_kept * n)
-        along, across, entries, left = n, of_kept * shares, of_kept * n, shares
+        kernel, entries, shares = "columns", of_kept * n, 1
+        row_shares = _threads(of_reduced // _LEAST, entries)
+        x = min(power(n), _THREADS)
+        along = -(-n // x)
     else:
-        kernel, shares = "rows", _shares(-(-n // pack), of_kept * of_reduced)
-        along, across, entries, left = shares, of_kept * of_reduced, of_kept, of_reduced * shares
-    x = min(power(along), _THREADS)
+        kernel, entries = "rows", of_kept
+        threads = _threads(-(-n // pack) // _LEAST, of_kept * of_reduced)
+        x = min(power(threads), _THREADS)
+        along = shares = -(-threads // x)
+        row_shares = _threads(of_reduced, of_kept * shares * x)
+    across = of_kept * row_shares
     y = min(power(across), _THREADS // x)
-    sizes = blocks_of(-(-along // x), -(-across // y), 1, _BLOCKS), (x, y, 1)
+    sizes = blocks_of(along, -(-across // y), 1, _BLOCKS), (x, y, 1)
     loops = (*reduced, *kept)
-    return Cut(
-        kernel, sizes, start, inner, loops, len(reduced), of_kept, of_reduced, shares, entries, tuple(_left(left))
-    )
+    return Cut(kernel, sizes, start, inner, loops, len(reduced), of_kept, of_reduced, row_shares, shares, entries)
 
 
-def _shares(accesses: int, entries: int) -> int:
-    return max(min(accesses // _LEAST, _SHARES // entries), 1)
-
-
-def _left(shares: int) -> Iterator[int]:
-    """The shares of an entry after each launch."""
-    yield shares
-    while shares > 1:
-        shares = -(-shares // _AT_ONCE)
-        yield shares
+def _threads(useful: int, others: int) -> int:
+    """So many threads, or as many as there are to be besides ``others``."""
+    return max(min(useful, _WANTED // others), 1)
 
 
 def run(
@@ -140,7 +141,7 @@ def run(
     results: tuple[Tensor | None, Tensor | None],
     dtype: torch.dtype,
 ) -> None:
-    """The launches of one region.
+    """The one or two launches of one region.
 
     Args:
         to: what launches.
@@ -151,33 +152,26 @@ def run(
         results: what is written, None for what is not wanted.
         dtype: of the shares.
     """
-    shares = 0
-    read: tuple[Tensor | None, ...] = results
-    for left in cut.left:
-        last = left == 1
-        written = (
-            results if last else tuple(None if t is None else _room(x, cut.entries * left, dtype) for t in results)
-        )
-        given = Results(*(_address(t, cut.start[-1] if last else 0) for t in written), last)
-        if not shares:
-            job.to = given
-            to.start(program, x, cut.kernel, cut.sizes, job)
-        else:
-            low, high = (_address(t, 0) for t in read)
-            combine = _Combine(
-                low=low, high=high,
-                kept=cut.kept, shares=shares, len=cut.entries // cut.kept, out_step=cut.inner[1][-1],
-                reduced_loops=cut.reduced_loops, loops=len(cut.loops), to=given,
-            )  # fmt: skip
-            for d, (size, steps) in enumerate(cut.loops):
-                combine.size[d], combine.out_at[d] = size, steps[-1]
-            blocks = min(-(-cut.entries * left // _THREADS), _BLOCKS)
-            to.start(program, x, "combine", ((blocks, 1, 1), (_THREADS, 1, 1)), combine)
-        shares, read = left, written
-
-
-def _room(x: Tensor, n: int, dtype: torch.dtype) -> Tensor:
-    return x.new_empty((n,), dtype=dtype)
+    last = Results(*(_address(t, cut.start[-1]) for t in results), True)
+    if cut.left == 1:
+        job.to = last
+        to.start(program, x, cut.kernel, cut.sizes, job)
+        return
+    between = tuple(None if t is None else x.new_empty((cut.entries * cut.left,), dtype=dtype) for t in results)
+    low, high = (_address(t, 0) for t in between)
+    job.to = Results(low, high, False)
+    to.start(program, x, cut.kernel, cut.sizes, job)
+    combine = _Combine(
+        low=low, high=high,
+        kept=cut.kept, shares=cut.left, len=cut.entries // cut.kept, out_step=cut.inner[1][-1],
+        reduced_loops=cut.reduced_loops, loops=len(cut.loops), to=last,
+    )  # fmt: skip
+    for d, (size, steps) in enumerate(cut.loops):
+        combine.size[d], combine.out_at[d] = size, steps[-1]
+    threads_y = min(power(-(-cut.left // _LEAST)), _THREADS)
+    threads_x = min(power(cut.entries), _THREADS // threads_y)
+    blocks = min(-(-cut.entries // threads_x), _BLOCKS)
+    to.start(program, x, "combine", ((blocks, 1, 1), (threads_x, threads_y, 1)), combine)
 
 
 def _address(t: Tensor | None, start: int) -> int:

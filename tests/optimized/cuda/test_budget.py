@@ -32,7 +32,7 @@ BUDGET = (
     ("quantize_dequantize", _F32, (), 26.0),
     ("quantize_dequantize", _BF16, (), 37.0),
     ("dequantize", _I8, (), 9.0),
-    ("aminmax", _BF16, (), 10.5),
+    ("aminmax", _BF16, (), 11.5),
     ("quantize_dequantize_backward", _F32, (), 61.0),
 )
 

@@ -23,6 +23,8 @@ _HEAD = """.version 9.0
 	.reg .b32 	%r<9>;
 	.reg .f64 	%fd<9>;
 	.reg .b64 	%rd<9>;
+	// demoted variable
+	.shared .align 16 .b8 room[64];
 
 	ld.param.u64 	%rd1, [k_param_0];
 	ld.param.u64 	%rd2, [k_param_0+8];
@@ -75,7 +77,8 @@ def computed(operation: str, *values: float, kind: str = "f") -> npt.NDArray[Any
         "ld.volatile.global.f32 %f1, [%rd1]",
         "st.param.f32 [k_param_0], %f1",
         "atom.global.add.f32 %f1, [%rd1], %f2",
-        "bar.sync 0",
+        "bar.sync 1",
+        "bar.arrive 0, 32",
         "shfl.sync.bfly.b32 %r1, %r2, 1, 31, -1",
         "mov.u32 %r1, %laneid",
         "mov.u32 %r1, other",
@@ -175,6 +178,43 @@ def test_integers(operation: str, answers: list[int]) -> None:
 def test_faults_are_counted(body: str, fault: str) -> None:
     _, faults = ran(body, np.zeros(4, np.float32))
     assert set(faults) == {fault}
+
+
+# A thread writes its number into memory that all share, and reads what its neighbour wrote.
+_NEIGHBOURS = """
+mov.u32 %r3, room;
+shl.b32 %r2, %r1, 2;
+add.s32 %r3, %r3, %r2;
+st.shared.b32 [%r3], %r1;
+{barrier}
+xor.b32 %r2, %r2, 4;
+mov.u32 %r3, room;
+add.s32 %r3, %r3, %r2;
+ld.shared.b32 %r4, [%r3];
+st.global.u32 [%rd5], %r4;
+"""
+
+
+def test_threads_of_a_block_read_what_others_wrote_before_a_barrier() -> None:
+    out, faults = ran(_NEIGHBOURS.format(barrier="bar.sync 0;"), np.zeros(4, np.float32))
+    assert (out.tolist(), faults) == ([1, 0, 3, 2], {})
+
+
+@pytest.mark.parametrize(
+    ("body", "fault"),
+    [
+        (_NEIGHBOURS.format(barrier=""), "bytes that two threads touch, of which one writes"),
+        ("mov.u32 %r3, room;\nst.shared.b32 [%r3], %r1;", "bytes that two threads touch, of which one writes"),
+        ("st.shared.b32 [room+64], %r1;", "accesses outside the buffers"),
+        ("ld.shared.v2.b32 {%r2, %r3}, [room+4];", "misaligned accesses"),
+        (
+            "setp.eq.s32 %p1, %r1, 2;\n@%p1 bra $over;\nbar.sync 0;\n$over:",
+            "barriers that some threads of a block do not come to",
+        ),
+    ],
+)
+def test_faults_among_the_threads_of_a_block_are_counted(body: str, fault: str) -> None:
+    assert set(ran(body, np.zeros(4, np.float32))[1]) == {fault}
 
 
 def test_what_is_allowed_has_no_fault() -> None:

@@ -10,6 +10,7 @@ from ptx.emulate import WHY_NOT
 from ptx.instructions import memory
 from ptx.parse import kernels
 from ptx.reduce_cases import DTYPES, cases
+from ptx.shares_mutants import OF_SHARES, few_blocks
 from ptx.translate import translated
 
 from halfeven.optimized.kernels.cuda import nvrtc, programs
@@ -41,6 +42,12 @@ def test_same_bits_as_on_the_cpu(dtype: str, stand_in: StandIn, on_cuda: OnCuda)
     assert {launched.kernel for launched in stand_in.launched} == {"rows", "columns", "combine"}
 
 
+def test_blocks_may_be_few(stand_in: StandIn, on_cuda: OnCuda, monkeypatch: pytest.MonkeyPatch) -> None:
+    few_blocks(monkeypatch)
+    assert list(wrong(torch.float32, stand_in, on_cuda)) == []
+    assert max(launched.grid[0] * launched.grid[1] for launched in stand_in.launched) <= 2
+
+
 @pytest.mark.parametrize(("dtype", "magnitudes"), [("F32", True), ("F32", False), ("BF16", False), ("F64", True)])
 def test_only_integers(dtype: str, magnitudes: bool) -> None:
     """No operation on floats, and so no rounding; rows are read 16 bytes at a time."""
@@ -49,7 +56,7 @@ def test_only_integers(dtype: str, magnitudes: bool) -> None:
     for found in map(kernels, texts):
         assert sorted(found) == sorted(program.kernels)
         opcodes = [opcode for kernel in found.values() for opcode in kernel.opcodes]
-        assert [o for o in opcodes if {"f16", "f32", "f64", "rn", "local", "shared"} & set(o.split("."))] == []
+        assert [o for o in opcodes if {"f16", "f32", "f64", "rn", "local"} & set(o.split("."))] == []
         accesses = [a for a in map(memory, found["rows"].opcodes) if a and a[:2] == ("ld", "global")]
         assert max(count * int(kind[1:]) // 8 for _, _, count, kind in accesses) == 16
         for kernel in found.values():
@@ -71,8 +78,7 @@ def test_grids_are_those_that_a_gpu_accepts(shape: tuple[int, ...], block: tuple
         assert max(y, z) <= 65535
         assert x * y * z * threads[0] * threads[1] <= 2**21
         assert threads[0] * threads[1] <= 256
-        assert part.left[-1] == 1
-        assert part.entries * part.left[0] <= max(2**18, part.entries * (1 if len(part.left) == 1 else 2**18))
+        assert part.entries * part.left <= max(2**18, part.entries)
 
 
 # One thing changed in the kernels, the file, what was there, and what is in its place.
@@ -85,36 +91,32 @@ MUTANTS = (
     (_CU, "high > kInfinity ||", "high >= kInfinity ||"),
     (_CU, "high > kInfinity || (!kMagnitudes && low < number(static_cast<K>(kInfinity | kLeast)))", "high > kInfinity"),
     (_CU, "number(static_cast<K>(kInfinity | kLeast))", "static_cast<K>(kInfinity | kLeast)"),
-    (
-        _CU,
-        "high = more(high, reinterpret_cast<const K*>(job.high)[at]);",
-        "high = reinterpret_cast<const K*>(job.high)[at];",
-    ),
-    (
-        _CU,
-        "low = less(low, reinterpret_cast<const K*>(job.low)[at]);",
-        "low = reinterpret_cast<const K*>(job.low)[at];",
-    ),
+    (_CU, "high = more(high, other.high);", "high = other.high;"),
+    (_CU, "low = less(low, other.low);", "low = other.low;"),
     (_SHARES, "if (d < begin || d >= end) continue;", "if (d >= end) continue;"),
     (_SHARES, "(last ? i : i % size[d])", "(last ? 0 : i % size[d])"),
     (_SHARES, "if (!last) i /= size[d];", ""),
     (_CU, "job.len_step == 1 ? Cut::of(x, x, job.len)", "true ? Cut::of(x, x, job.len)"),
     (_CU, "p < cut.packs;", "p + 1 < cut.packs;"),
-    (_CU, "p += job.shares)", "p += 2 * job.shares)"),
+    (_CU, "p += threads)", "p += 2 * threads)"),
     (_CU, "i < job.len - packed;", "i < job.len - packed - 1;"),
     (_CU, "i < cut.head ? i : i + packed", "i"),
-    (_CU, "t < job.shares; t", "t <= job.shares; t"),
-    (_CU, ": r * job.shares + t", ": r + t"),
-    (_CU, "y / job.shares, share = y % job.shares", "y % job.kept, share = y / job.kept"),
+    (_CU, "y / job.row_shares, share = y % job.row_shares", "y % job.kept, share = y / job.kept"),
     (_CU, "+ c * job.out_step : y", ": y"),
-    (_SHARES, "first + kAtOnce < job.shares ? first + kAtOnce : job.shares", "first + kAtOnce"),
-    (_SHARES, "+ c * job.out_step : i", ": i"),
+    *OF_SHARES,
 )
 
 
 @pytest.mark.parametrize(("file", "old", "new"), sampled(MUTANTS))
 def test_mutants_are_caught(
-    file: str, old: str, new: str, stand_in: StandIn, on_cuda: OnCuda, mutated: Callable[..., None]
+    file: str,
+    old: str,
+    new: str,
+    stand_in: StandIn,
+    on_cuda: OnCuda,
+    mutated: Callable[..., None],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    few_blocks(monkeypatch)
     mutated(programs.reduce("F16", magnitudes=True), file, old, new)
     assert next(wrong(torch.float16, stand_in, on_cuda), "")
