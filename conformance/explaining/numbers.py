@@ -1,6 +1,7 @@
 """Numbers as a person types and reads them: decimals, fractions, bit patterns, and how far apart."""
 
 import math
+import re
 from decimal import Context, Decimal
 from fractions import Fraction
 from typing import Any
@@ -15,6 +16,7 @@ from halfeven.reference.rounding import cast_once
 
 __all__ = ["bits", "decimal", "exactly", "integer", "near", "overflowed", "real", "whole"]
 
+_POWER, _DIGITS = re.compile(r"e[+-]?(\d+)$"), 4
 _ENOUGH = 9  # digits of a fraction, or more where these would show another number
 _MOST = 40
 _SMALL = 0.1
@@ -163,6 +165,9 @@ def _parsed(name: str, given: str) -> Fraction | float:
     text = given.strip().lower().replace("infinity", "inf")
     if text.lstrip("+-") in {"nan", "inf"}:
         return float(text)
+    if (power := _POWER.search(text)) and len(power[1].lstrip("0")) > _DIGITS:  # a fraction of it would fill the memory
+        msg = f"{name}={given!r} is not accepted: give an exponent of at most {_DIGITS} digits"
+        raise ValueError(msg)
     try:
         exact = Fraction(text)
     except (ValueError, ZeroDivisionError):

@@ -11,7 +11,7 @@ from halfeven.conformance.fingerprints.search import Search, Seen, scouting, spl
 from halfeven.conformance.fingerprints.subject import Subject, differ, own_grid
 from halfeven.reference import Grid
 
-__all__ = ["ask_elsewhere"]
+__all__ = ["ask_elsewhere", "remains"]
 
 _SCALES = (0.1, 1 / 3, 0.7)  # whose ties few bits hold, and whose inverse is rounded up and down
 _SIZES = (
@@ -52,7 +52,7 @@ def _asked(subject: Subject, search: Search, given: Given, shape: CallShape = PL
         return None
     if seen.given.asked.grid != search.asked.grid and own_grid([seen], seen.given.asked.grid) is not None:
         return None  # it has no such codes: that tells of none of its choices
-    alike = _given(search, seen)
+    alike = remains(search, seen)
     (search.seen if alike else subject.elsewhere).append(seen)
     return alike
 
@@ -72,7 +72,7 @@ def _ask_between(subject: Subject, search: Search, known: Mapping[bool, set[int]
         low, high = (middle, high) if found is below else (low, middle)
 
 
-def _given(search: Search, seen: Seen) -> bool:
+def remains(search: Search, seen: Seen) -> bool:
     """Whether a model that remains gives the answer; those that do not are dropped."""
     known = np.flatnonzero(~np.isnan(seen.given.x.astype(np.float64)))
     seen = seen.at(known)

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from halfeven.conformance.configuration import DTYPES
+from halfeven.conformance.fingerprints.apart import ask_apart, ask_besides
 from halfeven.conformance.fingerprints.asking import Asking
 from halfeven.conformance.fingerprints.cubes import size
 from halfeven.conformance.fingerprints.elsewhere import ask_elsewhere
@@ -45,6 +46,8 @@ _RARE = (2.0**-126, 2.0**-130, 3e33)  # whose inverse is at the end of what floa
 _QUIET = 4  # pairs of parameters, one after the other, that split nothing
 _LEAST = 6  # pairs that are asked however little remains
 _MODELS = 5  # whose boundaries go into one call
+# Of so few digits that a number of 16 bits may be just beside a tie: there 1/s tells, of large quotients above all.
+_DECIMAL = (0.3, 0.7, 0.6, 0.9, 0.15, 0.35, 0.013, 0.03, 0.07, 0.05, 0.012, 0.11, 0.45, 0.021, 0.18, 0.017)
 _PAIRS = 48
 
 
@@ -118,7 +121,7 @@ def _of_amax(subject: Subject) -> Iterator[Subject]:
 
 def _zeros(grid: Grid) -> list[int]:
     middle = (grid.qmin + grid.qmax + 1) // 2
-    return [z for z in dict.fromkeys([3, middle, 0, grid.qmin + 1, 8, grid.qmax, 1]) if z in grid]
+    return [z for z in dict.fromkeys([3, middle, 0, grid.qmin + 1, 8, grid.qmax, 1, -1]) if z in grid]
 
 
 def _scout(subject: Subject) -> Iterator[Seen]:
@@ -180,11 +183,35 @@ def _ask_on(subject: Subject, search: Search) -> None:
             continue
         search.take(seen)
         quiet = quiet + 1 if size(search.cubes) == before and asked > _LEAST else 0
+    if search.seen and not subject.uneven:
+        _ask_coarse(subject, search)
+        ask_apart(subject, search)
+        ask_besides(subject, search)
     if search.seen:
-        again = search.seen[0]
-        last = subject.seen(again.given)
-        if last is not None and differ(last.value, again.value).any():
-            subject.asking.note("depends on the calls before: the first one, made again, gave another answer")
+        _ask_again(subject, search.seen[0])
+
+
+def _ask_again(subject: Subject, first: Seen) -> None:
+    """The first call once more, after all others."""
+    last = subject.seen(first.given)
+    if last is not None and differ(last.value, first.value).any():
+        subject.asking.note("depends on the calls before: the first one, made again, gave another answer")
+
+
+def _ask_coarse(subject: Subject, search: Search) -> None:
+    """Of 16 bits: ask with zero points at the ends of the grid, of short scales with those that split what remains."""
+    asked = subject.asked
+    coarse = asked.dtype.itemsize <= 2 and asked.operation != "dequantize"  # noqa: PLR2004 - bytes
+    if search.against or subject.takes_amax or not coarse:
+        return
+    ends = [z for z in (asked.grid.qmax, asked.grid.qmin + 1) if z in subject.zeros]
+    for turn, (scale, zero) in enumerate(product(_DECIMAL, ends)):
+        if subject.asking.spent or search.late or search.against:
+            return
+        models = search.drawn(_MODELS, turn)
+        given = splitting(models, asked, scale, zero)
+        if _splits(search, models[0], given) and (seen := subject.seen(given)) is not None:
+            search.take(seen)
 
 
 def _pair(turn: int, zeros: Sequence[int]) -> tuple[float, int]:

@@ -10,6 +10,7 @@ import numpy as np
 from halfeven.conformance.configuration import Case, Configuration
 from halfeven.conformance.engine.explain import Explanation, Part, explain
 from halfeven.conformance.engine.fitting.elements import Observed
+from halfeven.conformance.engine.region import KINDS
 from halfeven.conformance.fingerprints.models import FIELDS, of_model
 from halfeven.conformance.fingerprints.result import UNDECIDED
 from halfeven.conformance.fingerprints.search import Seen
@@ -24,6 +25,7 @@ _TEXTBOOK = PROFILES["onnx"]
 _UNKNOWN = "what no known model does"
 _CODES = 8  # that a model gives outside a region in which none is known: with fewer some model gives anything
 _SHARE = 0.25  # of all answers, those that it gives there at least
+_OF_PLACES = frozenset({"tail", "block", "position"})
 _BITS = 10.0  # of evidence for a region of calls: chance splits them so once in 2^10
 
 
@@ -51,14 +53,17 @@ def explained(seen: Sequence[Seen]) -> Explanation | None:
     return explain(_TEXTBOOK, [_observed(s) for s in seen])
 
 
-def regional(found: Explanation | None, seen: Sequence[Seen]) -> Regional | None:
+def regional(found: Explanation | None, seen: Sequence[Seen], *, calls: bool = True) -> Regional | None:
     """Each choice in the region and elsewhere; None where the explanation has no two parts.
 
-    A choice that the region does not decide is taken to be made as elsewhere.
+    Without ``calls`` the same was answered alike at all places and in all calls: no place and no size is a region then,
+    whatever it splits. A choice that the region does not decide is taken to be made as elsewhere.
     """
     if found is None or len(found.parts) != 2 or found.parts[0].model is None:  # noqa: PLR2004 - a region, and the rest
         return None
     rest, inside = found.parts
+    if not calls and any(r.is_of_calls or KINDS[r.kind].level in _OF_PLACES for r in inside.where):
+        return None
     assert rest.model is not None, "asked before"
     if inside.model is None and not _is_seen(rest, inside, seen):
         return None

@@ -16,7 +16,7 @@ from halfeven.conformance.inputs import boundaries
 from halfeven.reference.blocks import Array
 from halfeven.reference.model import EvaluationModel
 
-__all__ = ["Search", "Seen", "all_models", "alone", "scouting", "splitting", "values"]
+__all__ = ["Search", "Seen", "all_models", "alone", "laid_out", "scouting", "splitting", "values"]
 
 _FEW = 11
 _SOME = 96

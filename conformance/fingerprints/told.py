@@ -46,7 +46,7 @@ def _in_parts(subject: Subject, seen: Sequence[Seen], name: str, about: str) -> 
     numbers = [s.at(np.flatnonzero(s.numbers)) for s in seen]
     for evidence in (seen, numbers):
         found = explained(evidence)
-        if (parts := regional(found, evidence)) is not None:
+        if (parts := regional(found, evidence, calls=bool(subject.uneven or subject.elsewhere))) is not None:
             fields = dict(parts.fields)
             if evidence is numbers and "nan" in fields:
                 fields["nan"] = UNDECIDED
@@ -55,9 +55,11 @@ def _in_parts(subject: Subject, seen: Sequence[Seen], name: str, about: str) -> 
             return _by_factor(subject, found.parts[0], name, about)
     if not (subject.uneven or subject.elsewhere):
         return None
-    said = "depends on the position, the size, the layout or the calls before"
-    subject.asking.note("the same is answered otherwise in other calls or places, and no region was found")
-    fields = dict.fromkeys(FIELDS[subject.asked.operation], said)
+    subject.asking.note(
+        "the same is answered otherwise in other calls or places, and no region was found: it may depend on position, "
+        "size, layout, the other elements, or the calls before"
+    )
+    fields = dict.fromkeys(FIELDS[subject.asked.operation], UNDECIDED)
     return Fingerprint(name, about, fields, calls=subject.asking.calls, refused=subject.asking.notes())
 
 
@@ -79,7 +81,10 @@ def _everywhere(subject: Subject, search: Search, name: str, about: str) -> Fing
         fields["nan"] = f"gives {_number(odd[0])}"
         asking.note(f"gives {_number(odd[0])} for NaN, as no known behaviour does: NaN is left out of what agrees")
         decided.pop("nan", None)
-    profiles = [] if search.against or subject.beyond else list(_profiles(search, nan=odd is None))
+    if subject.apart:
+        fields |= {n: UNDECIDED for n in _ENDS if n in fields}
+        decided = {n: v for n, v in decided.items() if n not in _ENDS}
+    profiles = [] if search.against or subject.beyond or subject.apart else list(_profiles(search, nan=odd is None))
     return Fingerprint(
         name=name,
         about=about,
@@ -88,7 +93,7 @@ def _everywhere(subject: Subject, search: Search, name: str, about: str) -> Fing
         witnesses={n: w for n in decided if (w := _witnessed(search, n)) is not None},
         proofs=dict.fromkeys(same, proof.words(a)) if same else {},
         profiles=tuple(profiles),
-        nearest=_nearest(search, profiles, nan=odd is None),
+        nearest=_nearest(search, profiles, subject.apart, nan=odd is None),
         calls=asking.calls,
         refused=(*asking.notes(), *(["proved nothing: " + proof.open] if proof.open and left else [])),
         words={n: words[n][v] for n, v in decided.items()},
@@ -198,11 +203,11 @@ def _textbook(words: str) -> str:
     return words.replace("where the document", "where the textbook") or "the textbook"
 
 
-def _nearest(search: Search, profiles: Sequence[str], *, nan: bool = True) -> Nearest:
+def _nearest(search: Search, profiles: Sequence[str], apart: Sequence[Seen] = (), *, nan: bool = True) -> Nearest:
     """The model that gives most; where all is given, one that does, by the fewest changes to the textbook."""
     if not search.against:
         model = search.first()
-        return Nearest(_said(model), _share(model, search.seen, nan=nan), next(iter(profiles), ""))
+        return Nearest(_said(model), _share(model, [*search.seen, *apart], nan=nan), next(iter(profiles), ""))
     tried = list(dict.fromkeys([search.first(), *search.drawn(16, 0)]))
     best = max(tried, key=lambda m: _share(m, search.seen[:3]))
     share = _share(best, search.seen, nan=nan)

@@ -246,6 +246,8 @@ def test_the_command(words: list[str], shown: str, capsys: pytest.CaptureFixture
         (["1", "0.1", "--code", "300"], "code='300' is not accepted: give one of int8, -128 to 127"),
         (["1", "0.1", "--result", "3"], "result='3' is not accepted with quantize: give the code that was seen"),
         (["1", "0.1", "--result", "1e400", "--operation", "fake_quantize"], "result='1e400' is not accepted: "),
+        (["1e999999999", "0.1"], "x='1e999999999' is not accepted: give an exponent of at most 4 digits"),
+        (["1", "1e-99999999"], "scale='1e-99999999' is not accepted: give an exponent of at most 4 digits"),
         (["1", "0.1", "--profile", "foo"], "profile='foo' is not accepted: give one of aimet, "),
         (["1", "0.1", "--grod", "int8"], "did you mean --grid"),
         (["1", "--from", "x.json#HE101"], "with --from"),

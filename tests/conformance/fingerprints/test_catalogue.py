@@ -60,11 +60,12 @@ def wrong(found: Fingerprint, own: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def has(one: Candidate, found: Fingerprint) -> dict[str, Any]:
-    """What a candidate has of the fields found; of a choice with the name of a setting the setting.
+    """What a candidate has of the fields found.
 
-    What is told plainly has a name that a formula may have for something else.
+    A choice with the name of a setting, or of what is told plainly, is compared with the formula's name before it.
     """
-    own = {n: v for n, v in {**one.chosen, **one.settings}.items() if n not in PLAIN}
+    apart = PLAIN | (one.chosen.keys() & one.settings.keys())
+    own = {n: v for n, v in {**one.chosen, **one.settings}.items() if n not in apart}
     mine = one.family if one.family in {found.fields["formula"], *found.alternatives.get("formula", ())} else None
     both = {**one.settings, **one.chosen}  # of a name that is in both it is the choice that is said with the formula
     return {"formula": mine, **own, **{f"{one.family}: {n}": v for n, v in both.items()}}

@@ -58,7 +58,8 @@ def told_falsely(found: Fingerprint, kernel: Written) -> dict[str, str]:
 
 def unnamed(found: Fingerprint, kernel: Written) -> dict[str, str]:
     """The choices that it makes other than the textbook, and that are not told."""
-    own = {n for n, true in kernel.does.items() if true is not ...} | {"division", "rounding"} & set(found.fields)
+    told = {"division", "rounding"} & set(found.fields) | set(kernel.does)
+    own = {n for n in told if kernel.does.get(n) is not ...}
     return {n: str(found.fields[n]) for n in own if found.fields[n] == UNDECIDED}
 
 
