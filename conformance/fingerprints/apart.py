@@ -12,21 +12,20 @@ from halfeven.conformance.fingerprints.subject import Subject, differ
 __all__ = ["ask_apart", "ask_besides"]
 
 _SCALE, _QUARTER = 0.1, 0.25
-_SMALL = (1e-8,)  # below the least scale that some set
+_SMALL = 1e-8  # below the least scale that some set
 _POWERS = (7, 8, 15, 16, 31, 32)  # of 2: from these quotients on something may wrap
 _FEW = 48  # elements of a small call
 
 
 def ask_apart(subject: Subject, search: Search) -> None:
-    """Ask with small scales, and where integers may wrap: what is answered otherwise there is told apart."""
+    """Ask with a small scale, and where integers may wrap: what is answered otherwise there is told apart."""
     if search.against:
         return
     zero = (subject.zeros or [subject.fixed or 0])[0]
     model = search.first()
-    for scale in () if subject.takes_amax else _SMALL:
-        if not subject.asking.spent:
-            seen = subject.seen(splitting([model], subject.asked, scale, zero))
-            _told_apart(subject, search, seen, f"with scale {scale:g}")
+    if not subject.takes_amax and not subject.asking.spent:
+        seen = subject.seen(splitting([model], subject.asked, _SMALL, zero))
+        _told_apart(subject, search, seen, f"with scale {_SMALL:g}")
     if subject.asked.operation == "quantize" and not subject.asking.spent:
         given = splitting([model], subject.asked, _QUARTER, zero)
         around = (-abs(zero) - 1, -zero, -1, 0, 1, abs(zero) + 1)

@@ -38,7 +38,7 @@ class Subject:
         uneven: the calls in which equal inputs have different answers.
         odd: why it is no quantizer at all, in words, as seen in the first calls; empty where it may be one.
         elsewhere: calls in which something is done that no model does that gives the others.
-        apart: such calls of small scales, or of quotients from which on integers wrap: the rest is told without them.
+        apart: such calls of a small scale, or of quotients from which on integers wrap: the rest is told without them.
         pairs: of scale and zero point that were asked.
     """
 

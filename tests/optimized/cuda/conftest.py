@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 import torch
 from ptx.driver import Pretended, StandIn
+from ptx.shares_mutants import few_blocks
 
 from halfeven.optimized.kernels.cuda import driver, images, launcher, nvrtc, programs
 
@@ -56,6 +57,12 @@ def on_cuda(stand_in: StandIn, monkeypatch: pytest.MonkeyPatch) -> Callable[...,
             return getattr(torch.ops.halfeven, name).default.redispatch(_CUDA, *given)
 
     return called
+
+
+@pytest.fixture
+def two_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Reductions in so few blocks that these go on from one share to the next."""
+    few_blocks(monkeypatch)
 
 
 @pytest.fixture

@@ -150,17 +150,11 @@ MUTANTS = (
 )
 
 
+@pytest.mark.usefixtures("two_blocks")
 @pytest.mark.parametrize(("file", "old", "new"), sampled(MUTANTS))
 def test_mutants_are_caught(
-    file: str,
-    old: str,
-    new: str,
-    stand_in: StandIn,
-    on_cuda: OnCuda,
-    mutated: Callable[..., None],
-    monkeypatch: pytest.MonkeyPatch,
+    file: str, old: str, new: str, stand_in: StandIn, on_cuda: OnCuda, mutated: Callable[..., None]
 ) -> None:
-    few_blocks(monkeypatch)
     kind = KINDS[0]
     mutated(programs.backward(*kind.program), file, old, new)
     assert next(wrong(kind, stand_in, on_cuda), "")

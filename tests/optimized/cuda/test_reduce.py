@@ -10,7 +10,7 @@ from ptx.emulate import WHY_NOT
 from ptx.instructions import memory
 from ptx.parse import kernels
 from ptx.reduce_cases import DTYPES, cases
-from ptx.shares_mutants import OF_SHARES, few_blocks
+from ptx.shares_mutants import OF_SHARES
 from ptx.translate import translated
 
 from halfeven.optimized.kernels.cuda import nvrtc, programs
@@ -42,8 +42,8 @@ def test_same_bits_as_on_the_cpu(dtype: str, stand_in: StandIn, on_cuda: OnCuda)
     assert {launched.kernel for launched in stand_in.launched} == {"rows", "columns", "combine"}
 
 
-def test_blocks_may_be_few(stand_in: StandIn, on_cuda: OnCuda, monkeypatch: pytest.MonkeyPatch) -> None:
-    few_blocks(monkeypatch)
+@pytest.mark.usefixtures("two_blocks")
+def test_blocks_may_be_few(stand_in: StandIn, on_cuda: OnCuda) -> None:
     assert list(wrong(torch.float32, stand_in, on_cuda)) == []
     assert max(launched.grid[0] * launched.grid[1] for launched in stand_in.launched) <= 2
 
@@ -107,16 +107,10 @@ MUTANTS = (
 )
 
 
+@pytest.mark.usefixtures("two_blocks")
 @pytest.mark.parametrize(("file", "old", "new"), sampled(MUTANTS))
 def test_mutants_are_caught(
-    file: str,
-    old: str,
-    new: str,
-    stand_in: StandIn,
-    on_cuda: OnCuda,
-    mutated: Callable[..., None],
-    monkeypatch: pytest.MonkeyPatch,
+    file: str, old: str, new: str, stand_in: StandIn, on_cuda: OnCuda, mutated: Callable[..., None]
 ) -> None:
-    few_blocks(monkeypatch)
     mutated(programs.reduce("F16", magnitudes=True), file, old, new)
     assert next(wrong(torch.float16, stand_in, on_cuda), "")
