@@ -7,7 +7,7 @@ from torch import Tensor
 
 from halfeven.optimized.arguments import Blocks, dtypes
 from halfeven.optimized.kernels.chunked.arguments import of_codes, of_reals
-from halfeven.optimized.kernels.chunked.parts import held, narrow, pieces, side_by_side
+from halfeven.optimized.kernels.chunked.parts import held, narrow, pieces, room_for, side_by_side
 
 __all__ = ["FORWARD"]
 
@@ -46,11 +46,14 @@ def _quantize_out(
 ) -> None:
     s, o = of_reals(x, scale, zero_point, qmin, qmax, block_size, offset, result=out.dtype, out=out)
     dtypes.codes_dtype(x.dtype, out.dtype, qmin, qmax)
+    r = None
     for x_, out_, s_, o_ in pieces(*side_by_side((x, out), (s, o), block_size), _most(x)):
-        r = _grid_codes(x_, s_, o_, qmin, qmax, 0.0)
-        if not out.dtype.is_floating_point:
-            r = torch.where(r.isnan(), o_.neg().nan_to_num(0.0).clamp(qmin, qmax), r)
-        out_.copy_(r)
+        r = _grid_codes(r, x_, s_, o_, qmin, qmax, 0.0)
+        # A sum tells whether there is a NaN in a twentieth of the time; that of a GPU would have to be waited for.
+        if not out.dtype.is_floating_point and not (r.is_cpu and r.sum().isfinite()):
+            out_.copy_(torch.where(r.isnan(), o_.neg().nan_to_num(0.0).clamp(qmin, qmax), r))
+        else:
+            out_.copy_(r)
 
 
 def _dequantize(
@@ -77,8 +80,10 @@ def _dequantize_out(
     out: Tensor,
 ) -> None:
     s, o = of_codes(q, scale, zero_point, block_size, compute, offset, result=out.dtype, out=out)
+    c = None
     for q_, out_, s_, o_ in pieces(*side_by_side((q, out), (s, o), block_size), _most(q)):
-        out_.copy_(narrow(q_.to(s.dtype).add(o_).mul_(s_), out.dtype))
+        c = room_for(q_, s.dtype, c).copy_(q_)
+        _multiply(c.add_(o_), s_, out_)
 
 
 def _quantize_dequantize(
@@ -109,17 +114,29 @@ def _quantize_dequantize_out(
 ) -> None:
     s, o = of_reals(x, scale, zero_point, qmin, qmax, block_size, offset, result=x.dtype, out=out)
     shifted, shift = shift != 0, held(shift, s.dtype)
+    r = None
     for x_, out_, s_, o_ in pieces(*side_by_side((x, out), (s, o), block_size), _most(x)):
-        r = _grid_codes(x_, s_, o_, qmin, qmax, shift)
-        out_.copy_(narrow(r.add_(o_ + shift if shifted else o_).mul_(s_), out.dtype))
+        r = _grid_codes(r, x_, s_, o_, qmin, qmax, shift)
+        _multiply(r.add_(o_ + shift if shifted else o_), s_, out_)
 
 
-def _grid_codes(x: Tensor, s: Tensor, o: Tensor, qmin: int, qmax: int, shift: float) -> Tensor:
-    r = x.to(s.dtype) / s
+def _grid_codes(room: Tensor | None, x: Tensor, s: Tensor, o: Tensor, qmin: int, qmax: int, shift: float) -> Tensor:
+    r = room_for(x, s.dtype, room)
+    if x.dtype == r.dtype:
+        torch.div(x, s, out=r)
+    else:
+        r.copy_(x).div_(s)
     if shift:
         r.sub_(shift)
     # Subtracting the offset, not adding the zero point: -0.0 − 0.0 is -0.0, but -0.0 + 0.0 is not.
     return r.round_().sub_(o).clamp_(qmin, qmax)
+
+
+def _multiply(r: Tensor, s: Tensor, out: Tensor) -> None:
+    if r.dtype == out.dtype:
+        torch.mul(r, s, out=out)
+    else:
+        out.copy_(narrow(r.mul_(s), out.dtype) if r.dtype == torch.float64 else r.mul_(s))
 
 
 FORWARD: dict[str, Any] = {

@@ -7,7 +7,7 @@ from torch import Tensor
 
 from halfeven.optimized.arguments import Blocks
 
-__all__ = ["expand", "held", "narrow", "pieces", "reduce", "side_by_side", "sum_to"]
+__all__ = ["expand", "held", "narrow", "pieces", "reduce", "room_for", "side_by_side", "sum_to"]
 
 Tensors = tuple[Tensor, ...]
 
@@ -57,6 +57,11 @@ def pieces(elements: Tensors, parameters: Tensors, most: int) -> Iterator[Tensor
             for p in parameters
         )
         yield from pieces(tuple(t.narrow(d, start, length) for t in elements), own, most)
+
+
+def room_for(x: Tensor, dtype: torch.dtype, known: Tensor | None) -> Tensor:
+    """Memory for numbers like ``x``: what is ``known``, where it fits, since the first touch of more costs the most."""
+    return known if known is not None and known.shape == x.shape else torch.empty_like(x, dtype=dtype)
 
 
 def side_by_side(elements: Tensors, parameters: Tensors, block_size: Blocks) -> tuple[Tensors, Tensors]:
