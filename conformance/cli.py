@@ -89,7 +89,9 @@ def _parser() -> argparse.ArgumentParser:
         "names", nargs="*", default=[], metavar="FORMULA", help="with formulas: show these formulas in full"
     )
     lists.add_argument("--profile", help="only entries for this profile")
-    diff = commands_.add_parser("diff", help="compare two reports; status 1 on a regression", allow_abbrev=False)
+    diff = commands_.add_parser(
+        "diff", help="compare two reports; 1 on a regression, 2 where none compares", allow_abbrev=False
+    )
     diff.add_argument("base", type=Path, help="the earlier report, or its folder")
     diff.add_argument("head", type=Path, help="the later one")
     commands.add(commands_)
@@ -300,10 +302,13 @@ def _documents(profile: str | None) -> list[dict[str, str]]:
 
 
 def _codes(profile: str | None) -> list[dict[str, str]]:
-    """Every code; with a profile those of what it does."""
+    """Every code; with a profile those of what it does, without what a document would have to say otherwise."""
     from halfeven.conformance.explaining.code import every_code
 
-    return [{"code": c.code, "says": c.sentence} for c in every_code().values() if profile in {None, *c.known}]
+    if profile is None:
+        return [{"code": c.code, "says": c.sentence} for c in every_code().values()]
+    mine = (c for c in every_code().values() if profile in c.known)
+    return [{"code": c.code, "says": c.sentence.partition(" where the document ")[0]} for c in mine]
 
 
 _LISTS = {
@@ -324,6 +329,8 @@ def _diff(options: argparse.Namespace) -> int:
     gc.disable()  # nothing of two reports becomes garbage, and to look for it takes a third of the time
     found = diff.diff(codec.read_json(_file(options.base)), codec.read_json(_file(options.head)))
     say(diff.to_markdown(found))
+    if found.problems and not found.compared:
+        return USAGE
     return DIFFERS if found.regressed else CONFORMS
 
 

@@ -87,4 +87,7 @@ def of_worker(
         return fingerprint_of_kind(operation, asking, name, dtype)
     asked: Any = operation
     limits = grid if grid is None or isinstance(grid, Grid) else Grid(*grid)
+    if limits is not None and limits.qmin == limits.qmax:
+        msg = f"grid={limits.qmin}:{limits.qmax} is not accepted: one code tells nothing, give two or more"
+        raise ValueError(msg)
     return fingerprint_of_operation(asking, name, asked, dtype, limits)

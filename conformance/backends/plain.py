@@ -1,10 +1,11 @@
 """A plain function as a backend that claims nothing: words say its operation or formula, and torch or NumPy."""
 
 import inspect
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, TypeVar
 
 from halfeven.conformance.backends.protocol import KINDS, ArrayKind, Backend, Unsupported, adapt
+from halfeven.conformance.quote import Spelt, spelt
 from halfeven.reference.catalogue import FORMULAS
 from halfeven.reference.profile import OPERATIONS
 
@@ -15,6 +16,7 @@ _PLAIN = "onnx"  # whose parameters are a scale and a zero point
 _AMAX = "pytorch-quantization"
 _ARRAYS: tuple[ArrayKind, ...] = ("torch", "numpy")
 _ENDS = {"qmin": ("qmin", "quant_min"), "qmax": ("qmax", "quant_max")}
+_T = TypeVar("_T")
 _NOT_PARAMETERS = frozenset({"qmin", "qmax", "quant_min", "quant_max", "block_size", "dtype", "axis"})
 
 
@@ -107,12 +109,21 @@ class _Called:
                 msg = "it takes no zero point"
                 raise Unsupported(msg)
             parameters = parameters[:1]
-        named = {}
+        return self._function(x, *parameters, **self._taken(given))
+
+    def spelt(self, passed: Mapping[str, str]) -> Spelt:
+        """The call of the function itself, for a script."""
+        positional = {key: text for key, text in passed.items() if key.isdigit() and (self._takes_zero or key != "2")}
+        return spelt(self._function, positional | self._taken({k: t for k, t in passed.items() if not k.isdigit()}))
+
+    def _taken(self, given: Mapping[str, _T]) -> dict[str, _T]:
+        """Of arguments by name those that it takes, under its own names."""
+        found = {}
         for key, value in given.items():
             taken = next((name for name in _ENDS.get(key, (key,)) if name in self._names), key if self._any else None)
             if taken is not None:
-                named[taken] = value
-        return self._function(x, *parameters, **named)
+                found[taken] = value
+        return found
 
 
 class _OfData:

@@ -28,7 +28,7 @@ def carry_out(options: argparse.Namespace, given: Sequence[str]) -> int:
     del given
     from halfeven.conformance.nearest import among
     from halfeven.conformance.output import say
-    from halfeven.conformance.questions.pages import QUESTIONS, pages, write
+    from halfeven.conformance.questions.pages import LAST, QUESTIONS, pages, write
 
     for name in options.question:
         among("question", name, QUESTIONS)
@@ -37,7 +37,7 @@ def carry_out(options: argparse.Namespace, given: Sequence[str]) -> int:
         write(found, options.out)
         say(f"Pages: {options.out / 'README.md'}")
     else:
-        say("\n".join(page for name, page in pages(found).items() if name != "README.md"))
+        say("\n".join(page.removesuffix(f"\n{LAST}\n") for name, page in pages(found).items() if name != "README.md"))
     return 0
 
 

@@ -85,17 +85,21 @@ def _explained(
     if worker is None:
         return why, fresh
     grids = _grids(of, samples)
-    for turn in range(_TRIALS):
+    refuted = calm = turn = 0
+    while refuted < _TRIALS and calm < min(max(len(grids), 1), _TRIALS):  # each on another grid
         if why.key is None:
             return why, fresh
         trial = tried(why, of, grids, worker, turn)
         if trial is None:
             return why, fresh
         fresh.append(trial)
-        if not trial.open:
-            return why, fresh
-        why = _why(of, [*samples, *fresh], release)
-    return why.doubted(), fresh
+        turn += 1
+        if trial.open:
+            refuted, calm = refuted + 1, 0
+            why = _why(of, [*samples, *fresh], release)
+        else:
+            calm += 1
+    return (why.doubted() if refuted == _TRIALS else why), fresh
 
 
 def _why(of: Subject, samples: Sequence[Sample], release: Release) -> Why:

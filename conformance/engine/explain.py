@@ -112,8 +112,11 @@ def explain(profile: Profile, answers: Sequence[Observed], work: Work | None = N
         return Explanation((search.part((), everywhere, profile.model),), 1.0)
     if np.isnan(search.x[~claimed]).all():
         return _of_nan(search, claimed)
-    if (found := search.whole(everywhere)) is not None:
+    spent = search.work.left <= 0  # by other pieces: then only what is known by name is tried
+    if (found := search.known(everywhere) if spent else search.whole(everywhere)) is not None:
         return Explanation((found,), 1.0)
+    if spent:
+        return Explanation((), float(claimed.mean()))
     return _by_reading(search) or _by_factor(search) or _by_region(search) or _nearest(search)
 
 
@@ -149,15 +152,20 @@ class _Search:
 
     def whole(self, mask: Array) -> Part | None:
         """The one model that gives all of a region."""
+        if (found := self.known(mask)) is not None:
+            return found
         own = self.profile.model
-        known = [m for m in (own, *(m for _, m in _named(self.profile))) if self._gives(m, mask)]
-        if known:
-            return self.part((), mask, known[0])
         other = {"q-z": "q+o", "q+o": "q-z"}.get(own.sign, "")
         for sign in ("", other) if other and mask.all() else ("",):
             if (model := self._fitted(mask, sign)) is not None:
                 return self.part((), mask, model)
         return None
+
+    def known(self, mask: Array) -> Part | None:
+        """The claimed model, or that of a profile that is known, where it gives all of a region."""
+        some = (self.profile.model, *(m for _, m in _named(self.profile)))
+        found = next((m for m in some if self._gives(m, mask)), None)
+        return None if found is None else self.part((), mask, found)
 
     def _fitted(self, mask: Array, sign: str) -> EvaluationModel | None:
         """The nearest model that gives a region: one of the sample, if need be of a sample with all that it fails."""
@@ -273,6 +281,9 @@ def _by_region(search: _Search) -> Explanation | None:
         if inside is None or outside is None or inside.model is None or outside.model is None:
             continue
         one, other_ = search.given(inside.model), search.given(outside.model)
+        for model, given in ((inside.model, one), (outside.model, other_)):
+            if given.all():  # which the sample of the search for one model did not show
+                return Explanation((search.part((), np.ones(search.size, bool), model),), 1.0)
         told = one & ~other_ & place.mask
         if told.sum() * np.log2(search.size / place.mask.sum()) >= _BITS:
             region = place.region.within(search.facts, told, other_ & ~one & ~place.mask)

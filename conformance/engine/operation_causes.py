@@ -164,8 +164,12 @@ class OperationWhy:
         """Where a part holds, in words: that which has no words of its own is what the others leave."""
         level = len(part.where)
         inner = [p for p in self.parts if len(p.where) > level and all(map(_holds, part.where, p.where))]
-        others = list(dict.fromkeys(words_of(p.where[level:]) for p in inner))
-        return ": ".join(filter(None, (part.place, f"outside of {' and of '.join(others)}" if others else "")))
+        others = list(dict.fromkeys(p.where[level:] for p in inner))
+        if len(others) == 1 and len(others[0]) == 1:
+            said = others[0][0].outside
+        else:
+            said = f"outside of {' and of '.join(map(words_of, others))}" if others else ""
+        return ": ".join(filter(None, (part.place, said)))
 
     def _unknown(self) -> Told:
         words, share = self._nearest()

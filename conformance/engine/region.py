@@ -86,6 +86,21 @@ class Region:
         return said(*self.of) if callable(said) else said.format(*self.of)
 
     @property
+    def outside(self) -> str:
+        """What is not in it, in words.
+
+        >>> Region("lanes", (4, 0, 1, 3)).outside
+        'elements 2 of every 4'
+        """
+        match self.kind:
+            case "lanes":
+                k, *lanes = self.of
+                return Region("lanes", (k, *(i for i in range(k) if i not in lanes))).words
+            case "zero points":
+                return "zero points that are 0"
+        return f"outside of {self.words}"
+
+    @property
     def is_of_calls(self) -> bool:
         """Whether it is made of whole calls."""
         return KINDS[self.kind].is_of_calls
@@ -226,15 +241,24 @@ KINDS: Mapping[str, _Kind] = {
     "quotient": _Kind("quotient", "|x/s| >= 2^{}", lambda f, power: f.quotient >= 2.0**power),
     "quotients": _Kind("quotient", _from, lambda f, least, _: f.quotient >= least),
     "nan": _Kind("nan", "x is NaN", lambda f: np.isnan(f.x)),
+    "with nan": _calls("nan", "calls with NaN in them", lambda f: np.isin(f.call, f.call[np.isnan(f.x)])),
+    "without nan": _calls("nan", "calls without NaN in them", lambda f: ~np.isin(f.call, f.call[np.isnan(f.x)])),
+    "not finite": _calls(
+        "infinite",
+        "calls with infinities or NaN in them",
+        lambda f: np.isin(f.call, f.call[~np.isfinite(f.x)]),
+    ),
     "infinite": _Kind("infinite", "x is infinite", lambda f: np.isinf(f.x)),
     "negative": _Kind("sign", "x is negative", lambda f: f.x < 0),
     "zero": _Kind("zero", "x is 0", lambda f: f.x == 0),
     "negative zero": _Kind("zero", "x is -0.0", lambda f: (f.x == 0) & np.signbit(f.x)),
     "odd": _Kind("parity", "odd zero points", lambda f: f.zero % 2 == 1),
     "zero points": _Kind("zero point", "zero points other than 0", lambda f: f.zero != 0),
+    "least zero point": _Kind("zero point", "the least zero point, qmin", lambda f: (f.zero == f.lo) & (f.lo < 0)),
     "negative zero points": _Kind("zero point", "negative zero points", lambda f: f.zero < 0),
     "subnormal": _Kind("subnormal", "subnormal x", lambda f: (np.abs(f.x) < f.tiny) & (f.x != 0)),
     "subnormal scales": _Kind("scale", "subnormal scales", lambda f: np.abs(f.scale) < f.tiny),
+    "one": _Kind("scale", "scales that are 1", lambda f: f.scale == 1),
     "powers": _Kind("scale", "scales that are powers of two", lambda f: np.abs(np.frexp(f.scale)[0]) == _POWER),
 }
 _LIMITS = {"size": "size", "from": "place", "quotients": "quotient"}

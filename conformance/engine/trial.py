@@ -68,7 +68,8 @@ def _ask_operation(e: Evidence) -> None:
     c, seed = s.configuration, e.item.seed
     scales = parameters.scales(s.dtype, s.scale_dtype, s.grid, 16, seed)
     rng = np.random.default_rng(seed)
-    some = rng.choice(np.maximum(scales, scales.dtype.type(2.0**-20)), _SCALES, replace=False)
+    drawn = np.exp2(rng.uniform((-12, -1), (-1, 6))).astype(scales.dtype)  # a small one and a large one
+    some = np.append(rng.choice(np.maximum(scales, scales.dtype.type(2.0**-20)), _SCALES, replace=False), drawn)
     if c.operation == "dequantize":
         of = subject(s.profile.name, c.operation, c.dtype, c.grid, seed)
     else:

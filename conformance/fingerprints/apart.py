@@ -9,23 +9,34 @@ from halfeven.conformance.fingerprints.elsewhere import remains
 from halfeven.conformance.fingerprints.search import Search, Seen, laid_out, splitting
 from halfeven.conformance.fingerprints.subject import Subject, differ
 
-__all__ = ["ask_apart", "ask_besides"]
+__all__ = ["ask_apart", "ask_besides", "ask_tails"]
 
 _SCALE, _QUARTER = 0.1, 0.25
-_SMALL = 1e-8  # below the least scale that some set
+_SMALL = (1e-8, 1e-11, 1e-16, 1e-24)  # below the least scale that some set
+_ONE = 1.0  # of which some think that nothing need be done
 _POWERS = (7, 8, 15, 16, 31, 32)  # of 2: from these quotients on something may wrap
 _FEW = 48  # elements of a small call
+_REMAINDERS = (1, 2, 3, 5, 8, 11, 12, 15, 31)  # of the sizes beyond multiples of 64 in which tails are looked for
 
 
 def ask_apart(subject: Subject, search: Search) -> None:
-    """Ask with a small scale, and where integers may wrap: what is answered otherwise there is told apart."""
+    """Ask with scales and zero points of which much is made, and where integers may wrap.
+
+    What is answered otherwise there is told apart.
+    """
     if search.against:
         return
     zero = (subject.zeros or [subject.fixed or 0])[0]
     model = search.first()
-    if not subject.takes_amax and not subject.asking.spent:
-        seen = subject.seen(splitting([model], subject.asked, _SMALL, zero))
-        _told_apart(subject, search, seen, f"with scale {_SMALL:g}")
+    grid = subject.asked.grid
+    ends = dict.fromkeys((grid.qmin, grid.qmax, 0) if subject.fixed is None and subject.zeros else (zero,))
+    pairs = [(_ONE, z, f"with scale 1 and zero point {z}") for z in ends if z in grid]
+    pairs += [(_SCALE, z, f"with zero point {z}") for z in ends if z in grid]
+    pairs += [(s, zero, f"with scale {s:g}") for s in (() if subject.takes_amax else _SMALL)]
+    for scale, z, where in pairs:
+        known = (float(np.float32(scale)), z) in subject.pairs
+        if not (known or subject.asking.spent or search.late):
+            _told_apart(subject, search, subject.seen(splitting([model], subject.asked, scale, z)), where)
     if subject.asked.operation == "quantize" and not subject.asking.spent:
         given = splitting([model], subject.asked, _QUARTER, zero)
         around = (-abs(zero) - 1, -zero, -1, 0, 1, abs(zero) + 1)
@@ -52,6 +63,32 @@ def ask_besides(subject: Subject, search: Search) -> None:
     if search.against:
         _ask_zeros(subject, search)
         _ask_sizes(subject, search)
+        _ask_special(subject, search)
+
+
+def ask_tails(subject: Subject, search: Search) -> None:
+    """Where equal inputs have different answers: calls of these, of sizes that leave other remainders."""
+    of = max(subject.uneven, key=lambda s: s.value.size)
+    _, first, which = np.unique(of.given.x, return_index=True, return_inverse=True)
+    telling = of.given.x[differ(of.value, of.value[first][which])]
+    for rest in _REMAINDERS:
+        if subject.asking.spent:
+            return
+        seen = subject.seen(replace(of.given, x=np.resize(telling, 64 + rest)))
+        if seen is not None:
+            search.seen.append(seen)
+
+
+def _ask_special(subject: Subject, search: Search) -> None:
+    """The same with and without infinities and NaN in calls of either size, for whoever looks at a whole call."""
+    of = max(search.seen, key=lambda s: s.value.size).given
+    if of.asked.operation == "dequantize":
+        return
+    finite = of.x[np.isfinite(of.x.astype(np.float64))]
+    odd = np.array([np.nan, np.inf, -np.inf], of.x.dtype)
+    for x in (finite[:_FEW], finite, *(np.append(finite[:_FEW], one) for one in odd)):
+        if x.size and not subject.asking.spent and (seen := subject.seen(replace(of, x=x))) is not None:
+            search.take(seen)
 
 
 def _ask_zeros(subject: Subject, search: Search) -> None:

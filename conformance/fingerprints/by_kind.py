@@ -20,7 +20,7 @@ from halfeven.conformance.fingerprints.kinds import Candidate, candidates, match
 from halfeven.conformance.fingerprints.reading import Answered, Reading
 from halfeven.conformance.fingerprints.result import INDISTINGUISHABLE, UNDECIDED, Fingerprint, Nearest, Witnessed
 from halfeven.conformance.fingerprints.scaled import reading_of_scale, splitting_of_scale
-from halfeven.conformance.fingerprints.telling import data
+from halfeven.conformance.fingerprints.telling import data, nans
 from halfeven.conformance.fingerprints.units import probes
 from halfeven.reference.blocks import Array
 
@@ -139,6 +139,13 @@ def fingerprint_of_kind(kind: str, asking: Asking, name: str, dtype: str) -> Fin
     search.first()
     if not search.seen:
         return Fingerprint(name, f"{kind}, {dtype}", {"formula": UNDECIDED}, calls=asking.calls, refused=asking.notes())
+    found, known = _found(search, kind, name, dtype)
+    return _with_every_nan(search, found, known) if kind == "cast" else found
+
+
+def _found(search: _Search, kind: str, name: str, dtype: str) -> tuple[Fingerprint, Sequence[Candidate]]:
+    """What is told, and the known formulas that give every answer."""
+    asking = search.asking
     # A draw shows in a call that is made again: the last, of which most inputs are between two numbers.
     for x in (ends(dtype), search.seen[-1].x) if kind == "cast" else probes(dtype):
         if not asking.spent:
@@ -151,7 +158,7 @@ def fingerprint_of_kind(kind: str, asking: Asking, name: str, dtype: str) -> Fin
     known = search.split(search.agreeing(candidates(kind)))
     found = _plain(search, dtype)
     if found is not None and not known and found.share == 1:
-        return _plainly(search, found, name)
+        return _plainly(search, found, name), known
     alike = known or search.nearest(candidates(kind))
     near = search.agreeing(list(alike[0].near())) if search.share(alike[0]) == 1 else []
     if near:
@@ -162,8 +169,32 @@ def fingerprint_of_kind(kind: str, asking: Asking, name: str, dtype: str) -> Fin
         found = _plain(search, dtype)
     documented = _told(search, alike, known, name)
     if found is not None and documented.nearest is not None and found.share >= documented.nearest.share < 1:
-        return _plainly(search, found, name)
-    return _both(documented, found)
+        return _plainly(search, found, name), known
+    return _both(documented, found), known
+
+
+def _with_every_nan(search: _Search, told: Fingerprint, known: Sequence[Candidate]) -> Fingerprint:
+    """NaN of other bits too: what is made of the usual one may not be made of all."""
+    x = nans(search.dtype)
+    seen = None if search.asking.spent else search.ask(x)
+    if seen is None:
+        return told
+    agreeing = {c.formula.id for c in known if _share(seen, c) == 1}
+    told = replace(told, profiles=tuple(p for p in told.profiles if p in agreeing), calls=search.asking.calls)
+    given = seen.answer[0].reshape(-1)
+    odd = np.zeros(0, int) if given.size != x.size else np.flatnonzero(~_alike(given, given[0]))
+    if not odd.size:
+        return told
+    bits = x.view(f"u{x.dtype.itemsize}").reshape(-1)
+    said = ", ".join(f"{int(bits[i]):#x} gives {float(given[i])!r}" for i in (0, odd[0]))
+    fields = {**told.fields, **({"nan": "depends on its bits"} if "nan" in told.fields else {})}
+    left = {name: values for name, values in told.alternatives.items() if name != "nan"}
+    note = f"not every NaN is answered alike: {said}"
+    return replace(told, fields=fields, alternatives=left, refused=(*told.refused, note))
+
+
+def _alike(a: Array, b: Any) -> Array:
+    return np.asarray((a == b) | (np.isnan(a) & np.isnan(b)))
 
 
 def _plain(search: _Search, dtype: str) -> Reading | None:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from halfeven.conformance.configuration import DTYPES
-from halfeven.conformance.fingerprints.apart import ask_apart, ask_besides
+from halfeven.conformance.fingerprints.apart import ask_apart, ask_besides, ask_tails
 from halfeven.conformance.fingerprints.asking import Asking
 from halfeven.conformance.fingerprints.cubes import size
 from halfeven.conformance.fingerprints.elsewhere import ask_elsewhere
@@ -187,6 +187,8 @@ def _ask_on(subject: Subject, search: Search) -> None:
         _ask_coarse(subject, search)
         ask_apart(subject, search)
         ask_besides(subject, search)
+    elif search.seen:
+        ask_tails(subject, search)
     if search.seen:
         _ask_again(subject, search.seen[0])
 

@@ -112,9 +112,20 @@ def _predicted(profile: Profile, given: Given) -> tuple[str, ...]:
 
 def _does(question: OperationQuestion, profile: Profile, given: Given, cells: tuple[str, ...]) -> str:
     """What gives the answers, in words: the document's choice, a release of its system, one choice, another system."""
-    claimed = profile.model
     if not question.choices:
         return ""
+    if (found := _by_choices(question, profile, given, cells)) is not None:
+        return found
+    words = profile.model.choices()["rounding"]  # whose ties may lie among the inputs
+    for rule in words if "rounding" not in question.choices else ():
+        found = _by_choices(question, _with(profile, "rounding", rule), given, cells)
+        if found is not None:
+            return f"{found}; {words[rule]} ({codes.code_of('rounding', rule)})"
+    return "does what none of these choices says"
+
+
+def _by_choices(question: OperationQuestion, profile: Profile, given: Given, cells: tuple[str, ...]) -> str | None:
+    claimed = profile.model
     if _predicted(profile, given) == cells:
         return _documented_choice(question.choices[0], profile, given, cells)
     for model in _candidates(question, profile):
@@ -122,7 +133,7 @@ def _does(question: OperationQuestion, profile: Profile, given: Given, cells: tu
         if changed and _predicted(replace(profile, model=model), given) == cells:
             found = [(n, getattr(model, n)) for n in changed]
             return "; ".join(f"{claimed.choices()[n][v]} ({codes.code_of(n, v)})" for n, v in found)
-    return "does what none of these choices says"
+    return None
 
 
 def _documented_choice(name: str, profile: Profile, given: Given, cells: tuple[str, ...]) -> str:

@@ -12,12 +12,13 @@ from halfeven.conformance.questions.functions import FUNCTIONS
 from halfeven.conformance.questions.question import OperationQuestion, Question, Row
 from halfeven.conformance.report.words import code, table, text
 
-__all__ = ["QUESTIONS", "RECORD", "Answers", "pages", "write"]
+__all__ = ["LAST", "QUESTIONS", "RECORD", "Answers", "pages", "write"]
 
 _ALL: tuple[Question, ...] = (*AFFINE, *FUNCTIONS)
 QUESTIONS: dict[str, Question] = {q.name: q for q in _ALL}
 RECORD = "answers.json"
-_MADE = "*Made by `halfeven questions all --out reports/questions` of what the libraries answer; a test compares it.*"
+_MADE = "*Made by `halfeven questions` of what the backends answer.*"
+LAST = "[All questions](README.md)"
 _WIDE = 28  # characters of a cell
 
 
@@ -71,13 +72,19 @@ def _page(question: Question, answers: Sequence[Row], absent: Mapping[str, str])
     if differing:
         lines += ["## Where a library differs from its document", ""]
         lines += [
-            f"- {code(r.backend)} {text(r.version)}, {text(r.what)}: {code(w, 400)}"
+            f"- {' '.join(filter(None, (code(r.backend), text(r.version))))}, {text(r.what)}: {_differing(w)}"
             for r in differing
             for w in r.witnesses
         ]
         lines.append("")
-    lines += ["## Calls", "", *_calls(question, answers), "", *_absent(absent), "", "[All questions](README.md)"]
+    lines += ["## Calls", "", *_calls(question, answers), "", *_absent(absent), "", LAST]
     return "\n".join(lines).rstrip() + "\n"
+
+
+def _differing(witness: str) -> str:
+    """The call, which can be copied, and what came of it."""
+    call, _, came = witness.rpartition(": document ")
+    return f"{code(call, 400)}: document {text(came)}"
 
 
 def _summary(answers: Sequence[Row]) -> Iterator[str]:

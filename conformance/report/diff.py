@@ -131,9 +131,12 @@ def to_markdown(found: Diff) -> str:
     said = ", ".join(f"{n:,} {kind}" for kind, n in totals.items() if n) or "nothing"
     # A check that no longer runs may or may not be a regression: count what decides, not the heading it stands under.
     worse = sum(c.checks for c in found.changes if c.regression)
-    verdict = (
-        f"Regression: {count(worse, 'check')}." if worse else "Regression." if found.regressed else "No regression."
-    )
+    if not found.compared and found.problems:
+        verdict = "Not known."
+    elif worse:
+        verdict = f"Regression: {count(worse, 'check')}."
+    else:
+        verdict = "Regression." if found.regressed else "No regression."
     parts = [
         *(f"**{text(problem, 400)}**" for problem in found.problems),
         "# Comparison of two conformance reports",
@@ -254,9 +257,16 @@ def _apart(base: Report, head: Report) -> str:
     if not old or not new or set(old) & set(new):
         return ""
     return (
-        f" base is of {', '.join(old)}, head of {', '.join(new)}; halfeven compare {old[0]} {new[0]}"
-        " asks two backends the same."
+        f" base is of {', '.join(old)}, head of {', '.join(new)};"
+        f" halfeven compare {_asked(base) or old[0]} {_asked(head) or new[0]} asks two backends the same."
     )
+
+
+def _asked(report: Report) -> str:
+    """The one backend as the run was asked for it; a module's function is not found by its name alone."""
+    words = report.command.split()
+    names = [w for w in words[2:] if ":" in w and "://" not in w]
+    return names[0] if words[:2] == ["halfeven", "run"] and len(names) == len(report.backends) == 1 else ""
 
 
 def _notes(base: Report, head: Report) -> Iterable[str]:

@@ -1,6 +1,7 @@
 """The report as Markdown: the verdicts first, then the counts, the requirements, and a witness for each difference."""
 
 from collections import Counter
+from collections.abc import Sequence
 
 from halfeven.conformance.codes import NEAREST
 from halfeven.conformance.codes import UNKNOWN as UNKNOWN_CODE
@@ -214,9 +215,11 @@ def _witnesses(report: Report, found: _Backends) -> list[str]:
         return []
     least, most = _PER_BACKEND
     limit = max(least, min(most, _WITNESSES // len(parting)))
-    parts = ["## Witnesses\n\nOne for each backend and cause. Each script was run alone, and showed its difference."]
+    scripts = any(w.reproduced for _, some in parting for g in some if (w := g.shown.witness) is not None)
+    alone = " Each script was run alone, and showed its difference." if scripts else ""
+    parts = [f"## Witnesses\n\nOne for each backend and cause.{alone}"]
     for record, differences in parting:
-        parts += [f"### {library(record)}", *(_witness(report, g) for g in _first_of_each(differences)[:limit])]
+        parts += [f"### {library(record)}", *_shown_once(report, _first_of_each(differences)[:limit])]
         if len(differences) > limit:
             left = count(len(differences) - limit, "difference")
             parts.append(f"{left} of {code(record.name)} more not shown here; the JSON report has them all.")
@@ -249,11 +252,19 @@ def _first_of_each(differences: list[Group]) -> list[Group]:
     return [g for _, g in sorted(turn, key=lambda pair: pair[0])]
 
 
-def _witness(report: Report, difference: Group) -> str:
+def _shown_once(report: Report, differences: list[Group]) -> list[str]:
+    """The witnesses; causes of which the same call is shown stand over it together."""
+    by: dict[str, list[Group]] = {}
+    for g in differences:
+        by.setdefault(g.shown.name if g.key[0] else f"{g.shown.name} {g.key}", []).append(g)
+    return [_witness(report, first, rest) for first, *rest in by.values()]
+
+
+def _witness(report: Report, difference: Group, others: Sequence[Group] = ()) -> str:
     result, w = difference.shown, difference.shown.witness
     known = difference.key[0]
     parts = [
-        f"#### {text(words(difference.key), 200)}"
+        f"#### {text('; with '.join(words(g.key) for g in (difference, *others)), 400)}"
         if known
         else f"#### {code(result.requirement)}: {difference.outcome}"
     ]

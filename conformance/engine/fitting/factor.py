@@ -19,10 +19,11 @@ __all__ = ["factors"]
 _RULES = ("half-even", "half-away", "half-up", "toward-zero")
 _SUMS = ("after-rounding", "before-rounding", "fused")
 _TRIED = 24
+_CLOSE = 32  # ulps from 1/s, each of which is tried
 _FURTHEST = 1 << 13  # ulps from 1/s: an estimate of 12 bits is within
 _MODEST = 2.0**15  # quotients that no conversion changes
 _EACH = 32  # elements of a scale inside the grid: with fewer there are factors for anything
-_FEWEST = 3  # scales with so many whose factor cannot be 1/s
+_FEWEST = 3  # scales with so many, of one of which the factor cannot be 1/s
 
 
 def factors(base: EvaluationModel, groups: Sequence[Elements]) -> tuple[EvaluationModel, int] | None:
@@ -52,7 +53,7 @@ def factors(base: EvaluationModel, groups: Sequence[Elements]) -> tuple[Evaluati
         else:
             ulps = [abs(k) for k, _ in found]
             each = replace(g, scale=np.array([f for _, f in found], np.float32)[number])
-            if np.count_nonzero(np.array(ulps)[telling]) >= _FEWEST and (whole := _whole(model, each)) is not None:
+            if np.array(ulps)[telling].any() and (whole := _whole(model, each)) is not None:
                 return replace(whole, division="reciprocal"), max(ulps)
     return None
 
@@ -76,7 +77,8 @@ def _fitting(model: EvaluationModel, g: Elements, s: np.float32) -> tuple[int, n
     if first > last:
         return None
     ends = [end + k for end in near for k in range(-2, 3)]  # codes at ties lie there
-    tried = np.unique([*np.linspace(first, last, _TRIED).astype(np.int64), *np.clip(ends, first, last)])
+    close = exact + np.arange(-_CLOSE, _CLOSE + 1)
+    tried = np.unique([*np.linspace(first, last, _TRIED).astype(np.int64), *np.clip([*ends, *close], first, last)])
     for index in sorted(tried.tolist(), key=lambda i: abs(i - exact)):
         factor = unordered(np.asarray(index), np.dtype(np.float32))
         try:

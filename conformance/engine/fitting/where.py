@@ -22,15 +22,20 @@ _ENDS = (1, 2, 4, 8, 16)
 _POWERS = (7, 8, 15, 16, 23, 24, 31, 32, 63, 64)
 _KINDS = (
     "nan",
+    "with nan",
+    "without nan",
+    "not finite",
     "infinite",
     "negative",
     "zero",
     "negative zero",
     "odd",
     "zero points",
+    "least zero point",
     "negative zero points",
     "subnormal",
     "subnormal scales",
+    "one",
     "powers",
 )
 _PLACES = tuple(2**k for k in range(5, 25))

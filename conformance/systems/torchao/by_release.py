@@ -7,6 +7,7 @@ from typing import Any
 
 from halfeven.conformance.backends.common import installed
 from halfeven.conformance.backends.protocol import Unsupported
+from halfeven.conformance.quote import Spelt
 
 __all__ = ["absent", "by_release", "primitive", "with_members"]
 
@@ -55,7 +56,7 @@ class _Primitive:
         """What the function answers."""
         return getattr(importlib.import_module(self.module), self.name)(**with_members({**self.fixed, **given}))
 
-    def spelt(self, passed: Mapping[str, str]) -> tuple[str, str]:
+    def spelt(self, passed: Mapping[str, str]) -> Spelt:
         """The lines that import the function, and the call with these arguments, for a script."""
         home, _, last = self.module.rpartition(".")
         given = {key: repr(value) for key, value in self.fixed.items()} | dict(passed)
@@ -65,7 +66,7 @@ class _Primitive:
             if text.startswith(QUOTES) and (key.endswith("dtype") or key in _MEMBERS)
         }
         words = (f"{key}={text}" for key, text in (given | members).items())
-        return f"import torch\nfrom {home} import {last}", f"{last}.{self.name}({', '.join(words)})"
+        return Spelt(f"import torch\nfrom {home} import {last}", f"{last}.{self.name}({', '.join(words)})")
 
 
 def with_members(given: Mapping[str, Any]) -> dict[str, Any]:

@@ -116,7 +116,7 @@ def test_a_page_says_who_does_what(toys: Path, capsys: pytest.CaptureFixture[str
     assert "- **multiplies by 1/s (HE101)**" in shown
     assert "**16**" in shown
     assert "**15**" not in shown
-    assert "halfeven explain 1.55 0.1: document 15, answer 16" in shown
+    assert "`halfeven explain 1.55 0.1`: document 15, answer 16" in shown
     assert main(["questions", "toys:Right", "--question", "division", "--out", "pages"]) == 0
     assert {p.name for p in Path("pages").iterdir()} == {"README.md", "division.md", RECORD}
 
