@@ -1,5 +1,6 @@
 """What one call of a backend is made of: a configuration (what is drawn) and a case (with its arrays)."""
 
+import re
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -12,7 +13,7 @@ from halfeven.reference.profile import Operation
 
 Granularity = Literal["tensor", "channel", "token", "group", "block"]
 
-__all__ = ["DTYPES", "Array", "Case", "Configuration", "Granularity", "code_dtype"]
+__all__ = ["DTYPES", "Array", "Case", "Configuration", "Granularity", "code_dtype", "grid_of"]
 
 DTYPES: dict[str, np.dtype[Any]] = {
     "float32": np.dtype(np.float32),
@@ -72,4 +73,21 @@ def code_dtype(grid: Grid) -> np.dtype[Any]:
         if info.min <= grid.qmin and grid.qmax <= info.max:
             return np.dtype(name)
     msg = f"grid {grid} is not accepted: no 32-bit type holds it"
+    raise ValueError(msg)
+
+
+def grid_of(word: str) -> Grid:
+    """A grid as people write it: ``int8``, ``uint4``, ``-127:127``.
+
+    >>> grid_of("int4"), grid_of("-127:127")
+    (Grid(qmin=-8, qmax=7), Grid(qmin=-127, qmax=127))
+
+    Raises:
+        ValueError: it is no grid.
+    """
+    if found := re.fullmatch(r"(u?)int(\d\d?)", word):
+        return Grid.from_bitwidth(int(found[2]), signed=not found[1])
+    if found := re.fullmatch(r"(-?\d+):(-?\d+)", word):
+        return Grid(int(found[1]), int(found[2]))
+    msg = f"grid={word!r} is not accepted: give int8, uint4, ... or QMIN:QMAX, such as -127:127"
     raise ValueError(msg)

@@ -53,8 +53,8 @@ def spelt(function: Callable[..., Any], passed: Mapping[str, str]) -> Spelt:
         NoScript: it can be neither imported nor quoted.
     """
     if (own := getattr(function, "spelt", None)) is not None:
-        found: Spelt = own(passed)
-        return found
+        by_itself: Spelt = own(passed)
+        return by_itself
     if _is_compiled(function):
         inner = spelt(inspect.unwrap(function), passed)
         return Spelt(inner.header, f"torch.compile(lambda: {inner.called})()", inner.steps)

@@ -1,7 +1,8 @@
 """The public entry points: ``check`` for one function, ``conformance_suite`` for one's own test file."""
 
 import inspect
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 from halfeven.conformance import view
@@ -9,6 +10,7 @@ from halfeven.conformance.backends.axes import along, extended, split
 from halfeven.conformance.backends.protocol import ArrayKind, Backend, adapt, canonical_profile
 from halfeven.conformance.bar import counted
 from halfeven.conformance.claim import says_something, unused_waivers
+from halfeven.conformance.configuration import grid_of
 from halfeven.conformance.engine.conclude import concluded
 from halfeven.conformance.engine.demonstrate import demonstrated
 from halfeven.conformance.engine.exhaustive.parameters import shard_of
@@ -112,6 +114,7 @@ def check(
     *,
     formula: str | None = None,
     array: ArrayKind | None = None,
+    grids: Sequence[str] = (),
     seed: int = 0,
     require: str = EACH,
     first: bool = False,
@@ -130,6 +133,9 @@ def check(
 
     It conforms where nothing differs and enough was checked: with ``require="each"`` each requirement at least once,
     with ``"all"`` every check, with ``"any"`` any of them, with a share such as ``"90%"`` that many of the checks.
+
+    Arrays are torch tensors, or with ``array="numpy"`` NumPy's. ``grids``, such as ``("int8", "uint8")``, are those
+    that it is made for, where that is not every one of the profile.
 
     With ``first`` it ends at the first check that differs. On a terminal a bar shows how far it is.
 
@@ -162,6 +168,8 @@ def check(
         raise ValueError(msg)
     else:
         backend = _of_formula(fn, formula, profile, array)
+    if grids:
+        backend = replace(backend, grids=tuple(map(grid_of, grids)))
     backend = along(backend, split(extended("", device, compiled=compiled))[1], tried=False)
     worker = Inside(backend)
     results: list[Result] = []

@@ -1,10 +1,13 @@
 """A plain function as a backend that claims nothing: words say its operation or formula, and torch or NumPy."""
 
 import inspect
+import re
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, TypeVar
 
 from halfeven.conformance.backends.protocol import KINDS, ArrayKind, Backend, Unsupported, adapt
+from halfeven.conformance.configuration import grid_of
 from halfeven.conformance.quote import Spelt, spelt
 from halfeven.reference.catalogue import FORMULAS
 from halfeven.reference.profile import OPERATIONS
@@ -23,22 +26,31 @@ _NOT_PARAMETERS = frozenset({"qmin", "qmax", "quant_min", "quant_max", "block_si
 def word(text: str) -> bool:
     """Whether a word after a name says how the function is called.
 
-    >>> [word(w) for w in ("numpy", "dequantize", "cuda")]
-    [True, True, False]
+    >>> [word(w) for w in ("numpy", "dequantize", "int8", "cuda")]
+    [True, True, True, False]
     """
-    return text in (*_ARRAYS, *OPERATIONS, *KINDS) or text in FORMULAS
+    return text in (*_ARRAYS, *OPERATIONS, *KINDS) or text in FORMULAS or _is_grid(text)
 
 
-def called(source: Any, words: Sequence[str]) -> Backend:
-    """The backend that the words after a name mean.
+def called(source: Any, words: Sequence[str], profile: str | None = None) -> Backend:
+    """The backend that the words after a name mean, of a ``profile`` if one is claimed.
 
     Raises:
         TypeError: ``source`` is no function, or has not the operation.
+        ValueError: ``profile`` does not fit.
     """
     array: ArrayKind | None = next((a for a in _ARRAYS if a in words), None)
     operation = next((o for o in (*OPERATIONS, *KINDS) if o in words), OPERATIONS[0])
     formula = next((w for w in words if w in FORMULAS), None)
-    return plain(source, operation, array, formula)
+    made = plain(source, operation, array, formula)
+    if profile is not None:
+        takes_any = isinstance(made.operations.get(operation), _Called) and made.profile == _PLAIN  # type: ignore[call-overload]
+        made = replace(made, profile=profile) if takes_any else adapt(made, profile=profile)
+    return replace(made, grids=grids) if (grids := tuple(grid_of(w) for w in words if _is_grid(w))) else made
+
+
+def _is_grid(text: str) -> bool:
+    return re.fullmatch(r"u?int\d\d?", text) is not None
 
 
 def plain(

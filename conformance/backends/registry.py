@@ -124,8 +124,8 @@ def is_ours(spec: str) -> bool:
 def resolve(spec: str, profile: str | None = None) -> list[Backend]:
     """The backends that ``spec`` names: a registered name, a group, an entry point, or ``pkg.mod:attr``.
 
-    Words may follow it, such as ``@cuda,compiled`` (see ``axes``) or, of a plain function with no claim, ``@numpy`` or
-    ``@dequantize`` (see ``plain``). ``profile`` replaces the profile claimed, where it
+    Words may follow it, such as ``@cuda,compiled`` (see ``axes``) or, of a plain function with no claim, ``@numpy``,
+    ``@dequantize`` or ``@int8`` (see ``plain``). ``profile`` replaces the profile claimed, where it
     fits (see ``protocol.adapt``). For ``pkg.mod:attr`` the current directory is importable.
 
     Raises:
@@ -140,8 +140,8 @@ def resolve(spec: str, profile: str | None = None) -> list[Backend]:
         raise ValueError(msg)
     name, words = split(spec)
     if is_own(spec) and ":" in name and (how := [w for w in words if plain.word(w)]):
-        own = (TypeError, UnknownBackend)
-        made = _attempt(lambda: plain.called(_import(name), how), f"backend {spec!r} cannot be used", own)
+        own = (TypeError, ValueError)
+        made = _attempt(lambda: plain.called(_import(name), how, profile), f"backend {spec!r} cannot be used", own)
         return [along(made, [w for w in words if w not in how])]
     return [along(backend, words) for backend in _named(name, profile)]
 

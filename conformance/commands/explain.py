@@ -65,7 +65,7 @@ def carry_out(options: argparse.Namespace, given: Sequence[str]) -> int:
 
 
 def _found(options: argparse.Namespace) -> list[Any]:
-    from halfeven.conformance.commands.export import grid_of
+    from halfeven.conformance.configuration import grid_of
     from halfeven.conformance.explaining.code import explain_code
     from halfeven.conformance.explaining.value import explain_value
     from halfeven.conformance.explaining.witness import explain_witness

@@ -1,16 +1,14 @@
 """``halfeven export``: write the calls of a plan, for a device that answers them elsewhere."""
 
 import argparse
-import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from halfeven.conformance.backends.offer import Offer
-    from halfeven.reference import Grid
 
-__all__ = ["ABOUT", "OPTIONS", "add", "carry_out", "grid_of", "offer_of"]
+__all__ = ["ABOUT", "OPTIONS", "add", "carry_out", "offer_of"]
 
 ABOUT = "write the calls of a check into a folder, for a device that answers them elsewhere"
 OPTIONS = ("--out", "--format", "--tier", "--seed", "--dtype", "--grid", "--granularity", "--with-expected")
@@ -93,7 +91,7 @@ def offer_of(
     from typing import get_args
 
     from halfeven.conformance.backends.offer import Offer
-    from halfeven.conformance.configuration import DTYPES, Granularity
+    from halfeven.conformance.configuration import DTYPES, Granularity, grid_of
     from halfeven.conformance.nearest import among
     from halfeven.reference.systems import PROFILES
 
@@ -159,15 +157,3 @@ def _named(name: str) -> tuple[str, Sequence[str], Sequence[str]]:
         msg = f"operation={operation!r} of {name!r} is not accepted: give one of {', '.join(offered)}"
         raise ValueError(msg)
     return profile, (operation,) if operation else offered, ()
-
-
-def grid_of(word: str) -> "Grid":
-    """A grid as the command line has it: ``int8``, ``uint4``, ``-127:127``."""
-    from halfeven.reference import Grid
-
-    if found := re.fullmatch(r"(u?)int(\d\d?)", word):
-        return Grid.from_bitwidth(int(found[2]), signed=not found[1])
-    if found := re.fullmatch(r"(-?\d+):(-?\d+)", word):
-        return Grid(int(found[1]), int(found[2]))
-    msg = f"grid={word!r} is not accepted: give int8, uint4, ... or QMIN:QMAX, such as -127:127"
-    raise ValueError(msg)

@@ -1,16 +1,16 @@
 """``halfeven fingerprint``: which choices an implementation has made; it runs in a process of its own."""
 
 import argparse
-import re
 import sys
 from collections.abc import Sequence
 
 __all__ = ["ABOUT", "OPTIONS", "add", "carry_out"]
 
-ABOUT = "find what an implementation does, with no claim; status 1 where no known behaviour gives every answer"
+ABOUT = (
+    "find what an implementation does, with no claim; status 1 where no combination of known choices gives every answer"
+)
 OPTIONS = ("--operation", "--array", "--dtype", "--grid", "--formula", "--json", "--timeout", "--seconds", "--python")
 _EXPLAINED, _NOT, _UNKNOWN = 0, 1, 2
-_GRID = re.compile(r"(-?\d+):(-?\d+)")
 
 
 def add(parser: argparse.ArgumentParser) -> None:
@@ -23,7 +23,7 @@ def add(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--array", default="", help="torch (default) or numpy")
     parser.add_argument("--dtype", default="float32", help="of the reals (default: float32)")
-    parser.add_argument("--grid", metavar="QMIN:QMAX", help="the codes (default: -128:127, then 0:255)")
+    parser.add_argument("--grid", metavar="GRID", help="the codes, int4 or -127:127 (default: int8, then uint8)")
     parser.add_argument("--formula", metavar="ID", help="a formula whose function it is")
     parser.add_argument("--json", action="store_true", help="print JSON")
     parser.add_argument("--timeout", type=float, default=30.0, help="seconds that a call may take (default: 30)")
@@ -36,12 +36,13 @@ def carry_out(options: argparse.Namespace, given: Sequence[str]) -> int:
     del given
     from halfeven.conformance.backends.protocol import KINDS
     from halfeven.conformance.backends.registry import is_own
+    from halfeven.conformance.configuration import grid_of
     from halfeven.conformance.fingerprinting import of_worker
     from halfeven.conformance.nearest import among
     from halfeven.conformance.output import say
     from halfeven.conformance.workers.named import worker_of
     from halfeven.conformance.workers.server import NoServer, Server
-    from halfeven.reference import FORMULAS, Grid
+    from halfeven.reference import FORMULAS
     from halfeven.reference.profile import OPERATIONS
 
     among("operation", options.operation, [*OPERATIONS, *KINDS])
@@ -52,10 +53,7 @@ def carry_out(options: argparse.Namespace, given: Sequence[str]) -> int:
         among("formula", options.formula, [*FORMULAS])
     limits = None
     if options.grid is not None:
-        if (found := _GRID.fullmatch(options.grid)) is None:
-            msg = f"--grid={options.grid!r} is not accepted: give two whole numbers, such as -128:127"
-            raise ValueError(msg)
-        limits = Grid(int(found[1]), int(found[2]))
+        limits = grid_of(options.grid)
     spec = options.fn
     if is_own(spec) and ":" in spec.partition("@")[0]:
         words = [options.array or "torch", (options.formula or options.operation).partition("@")[0]]

@@ -118,7 +118,10 @@ def _whole(zero: str, dtype: str) -> int:
 def _lines(e: WitnessExplanation) -> Iterator[str]:
     r = e.result
     yield from wrapped(f"{r.name}: {r.outcome}")
-    yield from wrapped(r.cause)
+    for c in r.causes:
+        yield from wrapped(" ".join(filter(None, (c.code, c.sentence, c.where and f"({c.where})"))))
+    if not r.causes:
+        yield from wrapped(r.cause)
     yield ""
     if e.value is not None:
         yield str(e.value)

@@ -95,6 +95,8 @@ def _calls(subject: Subject, search: Search) -> Iterator[tuple[Given, CallShape]
         given = telling[turn % len(telling)]
         yield replace(given, x=np.resize(np.roll(given.x, -8 * turn), n)), PLAIN
     for turn, shape in enumerate(_LAYOUTS):
+        if shape.layout == "reversed" and subject.asking.worker.offer.array == "torch":
+            continue  # torch has no negative strides
         given = telling[turn % len(telling)]
         yield replace(given, x=np.resize(given.x, _LAID)), shape
     other = _OTHER.get(asked.grid)

@@ -54,6 +54,6 @@ def nans(t: "np.dtype[np.generic]") -> Array:
     bits = 8 * t.itemsize
     u = np.dtype(f"u{t.itemsize}")
     infinity = int(np.array(np.inf, t).view(u))
-    quiet, sign = infinity | 1 << int(ml_dtypes.finfo(t).nmant) - 1, 1 << bits - 1
+    quiet, sign = infinity | 1 << int(ml_dtypes.finfo(t).nmant) - 1, 1 << bits - 1  # type: ignore[no-untyped-call]
     found = [quiet, quiet + 1, infinity + 1, sign - 1]
     return np.resize(np.array([*found, *(sign | n for n in found)], u).view(t), (16, 64))

@@ -46,6 +46,7 @@ _KEPT = 8  # earlier results and arguments that are looked at again
 _SMALL = 1 << 16  # bytes: more is not kept, and poisoned at fewer sizes
 _ALIGNED = 64
 _GUARD = 64
+_NUMPY = '; it is given torch tensors: for NumPy arrays say array="numpy", or @numpy after its name'
 
 
 class Inside:
@@ -98,8 +99,9 @@ class Inside:
             raise
         except BaseException as error:  # noqa: BLE001 - whatever is raised is the answer, SystemExit too
             types = tuple(t.__name__ for t in type(error).__mro__ if issubclass(t, BaseException))
-            told = _anywhere(_traceback(error))
-            found = {"kind": "raised", "error": types, "message": text_of(error), "traceback": told}
+            hint = _NUMPY if "'Tensor' object has no attribute" in (said := text_of(error)) else ""
+            told = _anywhere(_traceback(error)).rstrip() + hint
+            found = {"kind": "raised", "error": types, "message": said + hint, "traceback": told}
         if torch.get_num_threads() != wanted:
             faults[f"{CHANGED}: the number of threads is another after the call"] = None
         if torch.get_num_threads() != threads:

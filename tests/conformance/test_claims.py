@@ -25,7 +25,12 @@ COMMAND = [sys.executable, "-c", "import sys; from halfeven.conformance.cli impo
 FEW = ("--", "-k", "smoke or nan or zero-sign or huge or result")
 MINE = """
 import os, signal, sys, time, torch
+import numpy as np
 from halfeven.conformance import Unsupported
+
+
+def of_numpy(x, scale, zero_point, *, qmin, qmax):
+    return np.clip(np.trunc(x / scale + np.copysign(np.float32(0.5), x)) + zero_point, qmin, qmax).astype(np.int32)
 
 
 class Good:
@@ -144,6 +149,24 @@ def test_what_was_refused_keeps_a_backend_from_conforming(mine: Path) -> None:
     assert "is not judged against profile `onnx`" in (mine / "out/report.md").read_text()
     any_ = halfeven(mine, "run", "mine:Refuses", "-n", "0", "--out", "out", "--require", "any", *some)
     assert any_.returncode == 0, any_.stdout + any_.stderr
+
+
+def test_a_function_of_numpy_is_checked_on_its_grids_and_shown_by_its_name(mine: Path) -> None:
+    words = ("run", "mine:of_numpy@numpy,int8", "--profile", "torchao", "-n", "0", "--out", "out")
+    ran = halfeven(mine, *words, "--", "-k", "nearest")
+    assert ran.returncode == 1, ran.stdout + ran.stderr
+    report = codec.read_json(mine / "out/report.json")
+    assert {r.profile for r in report.results} == {"torchao"}
+    assert {str(r.configuration["grid"]) for r in report.results} == {"{'qmin': -128, 'qmax': 127}"}
+    [shown] = [r.witness for r in report.results if r.witness is not None and r.witness.reproduced]
+    assert "from mine import of_numpy" in shown.script
+    assert "No script" not in (mine / "out/report.md").read_text()
+
+
+def test_whose_function_takes_no_tensors_is_told_what_to_say(mine: Path) -> None:
+    ran = halfeven(mine, "run", "mine:of_numpy", "--profile", "onnx", "-n", "0", "--out", "out", "--", "-k", "smoke")
+    assert ran.returncode == 1, ran.stdout + ran.stderr
+    assert 'for NumPy arrays say array="numpy", or @numpy after its name' in " ".join(ran.stdout.split())
 
 
 @pytest.mark.parametrize(("require", "status"), [("each", 1), ("any", 0), ("most", 4)])

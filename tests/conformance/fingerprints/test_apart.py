@@ -1,6 +1,7 @@
 """Kernels of which a few calls tell too much: what differs elsewhere is found, and nothing is told falsely."""
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -36,13 +37,50 @@ def quick_without_zero_point(x, scale, zero_point, *, qmin, qmax):
     return np.clip(np.rint(v) + zero_point, qmin, qmax)
 
 
-def least_scale(x, scale, zero_point, *, qmin, qmax):
-    return np.clip(np.rint(x / np.maximum(scale, F32(1e-7))) + zero_point, qmin, qmax)
+def least_scale(x, scale, zero_point, *, qmin, qmax, least=1e-7):
+    return np.clip(np.rint(x / np.maximum(scale, F32(least))) + zero_point, qmin, qmax)
 
 
 def by_all_elements(x, scale, zero_point, *, qmin, qmax):
     v = np.floor(x / scale + F32(0.5)) if (x >= 0).all() else np.rint(x / scale)
     return np.clip(v + zero_point, qmin, qmax)
+
+
+def negated_in_8_bits(q, scale, zero_point):
+    return (q.astype(np.int32) + (-zero_point.astype(np.int8)).astype(np.int32)).astype(F32) * scale
+
+
+def nothing_for_one(q, scale, zero_point):
+    return q.astype(F32) if scale == 1 else (q.astype(F32) - F32(zero_point)) * scale
+
+
+def quick_after_relu(x, scale, zero_point, *, qmin, qmax):
+    v = np.floor(x * (F32(1) / scale) + F32(0.5)) if zero_point == qmin else np.rint(x / scale)
+    return np.clip(v + zero_point, qmin, qmax)
+
+
+def slow_with_nan(x, scale, zero_point, *, qmin, qmax):
+    v = x / scale
+    r = np.rint(v) if np.isnan(x).any() else np.trunc(v + np.copysign(F32(0.5), v))
+    return np.clip(r + zero_point, qmin, qmax)
+
+
+def long_tails(x, scale, zero_point, *, qmin, qmax):
+    v = x / scale
+    r, n = np.rint(v), x.size % 16
+    if n >= 12:
+        r[-n:] = np.trunc(v[-n:] + np.copysign(F32(0.5), v[-n:]))
+    return np.clip(r + zero_point, qmin, qmax)
+
+
+def newton(x, scale, zero_point, *, qmin, qmax):
+    r = np.asarray((F32(1) / scale).view(np.uint32) & np.uint32(0xFFFFF800), np.uint32).view(F32)
+    return np.clip(np.rint(x * (r * (F32(2) - scale * r))) + zero_point, qmin, qmax)
+
+
+def bfloat_by_bits(x):
+    u = x.view(np.uint32)
+    return ((u + 0x7FFF + ((u >> 16) & 1)) & np.uint32(0xFFFF0000)).view(F32)
 
 
 @pytest.mark.parametrize("dtype", ["bfloat16", "float16"])
@@ -53,7 +91,15 @@ def test_an_inverse_shows_in_16_bits(dtype: str) -> None:
     assert not {"torchao", "torch.quantized_decomposed"} & set(found.profiles)
 
 
-@pytest.mark.parametrize(("function", "where"), [(wraps_twice, "2^7 and more"), (least_scale, "with scale 1e-08")])
+@pytest.mark.parametrize(
+    ("function", "where"),
+    [
+        (wraps_twice, "2^7 and more"),
+        (least_scale, "with scale 1e-08"),
+        (partial(least_scale, least=1e-15), "with scale 1e-16"),
+        (quick_after_relu, "with zero point -128"),
+    ],
+)
 def test_what_is_answered_otherwise_elsewhere_is_told_apart(function: Callable[..., Any], where: str) -> None:
     found = asked(function)
     assert not found.explained
@@ -73,3 +119,42 @@ def test_no_size_is_a_region_by_chance(function: Callable[..., Any]) -> None:
 def test_zero_is_no_even_zero_point() -> None:
     told = asked(quick_without_zero_point).fields["division"]
     assert told == "depends on the region (zero points other than 0): there divide, else reciprocal"
+
+
+@pytest.mark.parametrize(
+    ("function", "where"),
+    [(negated_in_8_bits, "with scale 1 and zero point -128"), (nothing_for_one, "with scale 1 and zero point -128")],
+)
+def test_the_least_zero_point_and_the_scale_1_are_asked(function: Callable[..., Any], where: str) -> None:
+    found = fingerprint(function, "dequantize", "numpy", seconds=600.0)
+    assert not found.explained
+    assert found.profiles == ()
+    assert any(where in said for said in found.refused)
+
+
+def test_what_a_whole_call_holds_is_no_size() -> None:
+    told = asked(slow_with_nan).fields["rounding"]
+    assert told == "depends on the region (calls without NaN in them): there half-away, else half-even"
+
+
+def test_a_tail_is_told_only_where_every_length_of_it_agrees() -> None:
+    assert asked(long_tails).fields["rounding"] == UNDECIDED
+
+
+def test_another_factor_is_as_near_as_it_can_be() -> None:
+    found = asked(newton)
+    assert found.fields["division"] == "another factor"
+    assert found.nearest is not None
+    assert " 1 ulp from it" in found.nearest.words
+
+
+def test_every_nan_is_asked_of_a_cast() -> None:
+    found = fingerprint(bfloat_by_bits, "cast", "numpy", seconds=600.0)
+    assert (found.fields["format"], found.fields["nan"]) == ("bfloat16", "depends on its bits")
+    assert found.profiles == ()
+    assert any("not every NaN is answered alike" in said for said in found.refused)
+
+
+def test_one_code_is_no_grid() -> None:
+    with pytest.raises(ValueError, match="one code tells nothing"):
+        fingerprint(newton, "quantize", "numpy", grid=(5, 5))

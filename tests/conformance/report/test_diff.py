@@ -117,6 +117,7 @@ def test_reports_that_share_no_check_do_not_pass(result: Any, report: Any) -> No
     found = diff(report(), report(result("a")))
     assert found.regressed
     assert "No check ran in both reports" in to_markdown(found)
+    assert "**Not known.** 0 checks ran in both" in to_markdown(found)
     assert "base: Nothing ran" in to_markdown(found)
 
 
