@@ -96,17 +96,17 @@ def _explained(
         turn += 1
         if trial.open:
             refuted, calm = refuted + 1, 0
-            why = _why(of, [*samples, *fresh], release)
+            why = _why(of, [*samples, *fresh], release, refuted)
         else:
             calm += 1
     return (why.doubted() if refuted == _TRIALS else why), fresh
 
 
-def _why(of: Subject, samples: Sequence[Sample], release: Release) -> Why:
+def _why(of: Subject, samples: Sequence[Sample], release: Release, turn: int = 0) -> Why:
     backend, formula, _ = of
     profile, library, version = release
     if ":" in formula:
-        return OperationWhy(PROFILES[profile], of, samples)
+        return OperationWhy(PROFILES[profile], of, samples, turn=turn)
     return FunctionWhy(formula_of(formula, profile), samples, (backend, library, version))
 
 

@@ -13,6 +13,7 @@ from halfeven.conformance.engine.evidence import Judged
 from halfeven.conformance.engine.explain import Explanation, Part, explain
 from halfeven.conformance.engine.fitting.elements import Elements, Observed, elements_of
 from halfeven.conformance.engine.fitting.factor import factors
+from halfeven.conformance.engine.fitting.fit import Work
 from halfeven.conformance.engine.fitting.where import facts_of
 from halfeven.conformance.engine.kept import Sample, Subject, shared
 from halfeven.conformance.engine.piecewise import is_whole, piecewise
@@ -37,19 +38,23 @@ class OperationWhy:
         subject: what was asked.
         samples: what is kept of the answers.
         is_doubted: whether fresh answers have refuted what was found.
+        turn: how often it was sought before.
     """
 
     profile: Profile
     subject: Subject
     samples: Sequence[Sample]
     is_doubted: bool = False
+    turn: int = 0
 
     @cached_property
     def explanation(self) -> Explanation | None:
         """The search, once; where nothing gives all answers, piece by piece."""
         answers = [a for s in self.samples for a in s.observed(self.subject)]
-        whole = explain(self.profile, answers)
-        return whole if whole is None or is_whole(whole) else piecewise(self.profile, answers, whole) or whole
+        whole = explain(self.profile, answers, Work.of_turn(self.turn))
+        if whole is None or is_whole(whole):
+            return whole
+        return piecewise(self.profile, answers, whole, Work.of_turn(self.turn)) or whole
 
     @property
     def parts(self) -> tuple[Part, ...]:

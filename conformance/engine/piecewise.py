@@ -24,7 +24,7 @@ def is_whole(found: Explanation) -> bool:
     return bool(found.parts) and all(p.model is not None for p in found.parts)
 
 
-def piecewise(profile: Profile, answers: Sequence[Observed], whole: Explanation) -> Explanation | None:
+def piecewise(profile: Profile, answers: Sequence[Observed], whole: Explanation, work: Work) -> Explanation | None:
     """What gives all answers of some grids, or of some granularities on them: an implementation may know 8 bits alone.
 
     A part without words stands for the pieces of which nothing is known but what is of the ``whole``.
@@ -35,7 +35,6 @@ def piecewise(profile: Profile, answers: Sequence[Observed], whole: Explanation)
     by_grid = _by(answers, lambda a: a.case.configuration.grid)
     known: list[_Piece] = []
     lost: dict[tuple[Region, ...], list[Grid]] = {}
-    work = Work()
     for grid, some in by_grid.items():
         found = explain(profile, some, work) if len(by_grid) > 1 else whole
         if found is not None and is_whole(found):

@@ -32,6 +32,11 @@ class Work:
 
     left: int = _WORK
 
+    @classmethod
+    def of_turn(cls, turn: int) -> "Work":
+        """Of an explanation that is sought anew half of what the one before took: all of them together take two."""
+        return cls(_WORK >> turn)
+
 
 @dataclass(eq=False)
 class _Decoder:
