@@ -69,7 +69,8 @@ def ask_besides(subject: Subject, search: Search) -> None:
 def ask_tails(subject: Subject, search: Search) -> None:
     """Where equal inputs have different answers: calls of these, of sizes that leave other remainders."""
     of = max(subject.uneven, key=lambda s: s.value.size)
-    _, first, which = np.unique(of.given.x, return_index=True, return_inverse=True)
+    bits = of.given.x.view(f"u{of.given.x.dtype.itemsize}")
+    _, first, which = np.unique(bits, return_index=True, return_inverse=True)
     telling = of.given.x[differ(of.value, of.value[first][which])]
     for rest in _REMAINDERS:
         if subject.asking.spent:

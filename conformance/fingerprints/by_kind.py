@@ -324,7 +324,7 @@ def _witnessed(seen: Sequence[Answered], own: Candidate, other: Candidate, key: 
             for one, instead in zip(own.answer(s.x), other.answer(s.x), strict=False):
                 if a.size == one.size == instead.size and same(a, one).all() and not same(a, instead).all():
                     i = int(np.flatnonzero(~same(a, instead))[0])
-                    x = f"x {s.x.reshape(-1)[i]!r}" if a.size == s.x.size else f"number {i} of call {turn}"
+                    x = f"x {float(s.x.reshape(-1)[i])!r}" if a.size == s.x.size else f"number {i} of call {turn}"
                     return Witnessed(x, f"{float(a[i])!r}", f"{float(instead[i])!r}", str(value))
     return None
 

@@ -63,4 +63,4 @@ def witnessed(given: Array, came: Array, instead: Array, other: Any, *, what: st
     if not told.size:
         return None
     i = int(told[0])
-    return Witnessed(f"{what} {given[i]!r}", f"{float(came[i])!r}", f"{float(instead[i])!r}", str(other))
+    return Witnessed(f"{what} {float(given[i])!r}", f"{float(came[i])!r}", f"{float(instead[i])!r}", str(other))

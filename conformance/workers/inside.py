@@ -100,7 +100,8 @@ class Inside:
         except BaseException as error:  # noqa: BLE001 - whatever is raised is the answer, SystemExit too
             types = tuple(t.__name__ for t in type(error).__mro__ if issubclass(t, BaseException))
             hint = _NUMPY if "'Tensor' object has no attribute" in (said := text_of(error)) else ""
-            told = _anywhere(_traceback(error)).rstrip() + hint
+            told = _anywhere(_traceback(error))
+            told = f"{told.rstrip()}{hint}\n" if hint else told
             found = {"kind": "raised", "error": types, "message": said + hint, "traceback": told}
         if torch.get_num_threads() != wanted:
             faults[f"{CHANGED}: the number of threads is another after the call"] = None
