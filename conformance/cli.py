@@ -329,7 +329,7 @@ def _diff(options: argparse.Namespace) -> int:
     gc.disable()  # nothing of two reports becomes garbage, and to look for it takes a third of the time
     found = diff.diff(codec.read_json(_file(options.base)), codec.read_json(_file(options.head)))
     say(diff.to_markdown(found))
-    if found.problems and not found.compared:
+    if not found.is_known:
         return USAGE
     return DIFFERS if found.regressed else CONFORMS
 

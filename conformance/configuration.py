@@ -13,7 +13,7 @@ from halfeven.reference.profile import Operation
 
 Granularity = Literal["tensor", "channel", "token", "group", "block"]
 
-__all__ = ["DTYPES", "Array", "Case", "Configuration", "Granularity", "code_dtype", "grid_of"]
+__all__ = ["DTYPES", "Array", "Case", "Configuration", "Granularity", "code_dtype", "grid_of", "is_grid"]
 
 DTYPES: dict[str, np.dtype[Any]] = {
     "float32": np.dtype(np.float32),
@@ -21,6 +21,7 @@ DTYPES: dict[str, np.dtype[Any]] = {
     "float16": np.dtype(np.float16),
     "bfloat16": np.dtype(ml_dtypes.bfloat16),
 }
+_BITS, _ENDS = re.compile(r"(u?)int(\d\d?)"), re.compile(r"(-?\d+):(-?\d+)")
 
 
 @dataclass(frozen=True)
@@ -76,6 +77,15 @@ def code_dtype(grid: Grid) -> np.dtype[Any]:
     raise ValueError(msg)
 
 
+def is_grid(word: str) -> bool:
+    """Whether ``grid_of`` knows such words.
+
+    >>> is_grid("int8"), is_grid("float8")
+    (True, False)
+    """
+    return any(form.fullmatch(word) for form in (_BITS, _ENDS))
+
+
 def grid_of(word: str) -> Grid:
     """A grid as people write it: ``int8``, ``uint4``, ``-127:127``.
 
@@ -85,9 +95,9 @@ def grid_of(word: str) -> Grid:
     Raises:
         ValueError: it is no grid.
     """
-    if found := re.fullmatch(r"(u?)int(\d\d?)", word):
+    if found := _BITS.fullmatch(word):
         return Grid.from_bitwidth(int(found[2]), signed=not found[1])
-    if found := re.fullmatch(r"(-?\d+):(-?\d+)", word):
+    if found := _ENDS.fullmatch(word):
         return Grid(int(found[1]), int(found[2]))
     msg = f"grid={word!r} is not accepted: give int8, uint4, ... or QMIN:QMAX, such as -127:127"
     raise ValueError(msg)

@@ -1,13 +1,12 @@
 """A plain function as a backend that claims nothing: words say its operation or formula, and torch or NumPy."""
 
 import inspect
-import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, TypeVar
 
 from halfeven.conformance.backends.protocol import KINDS, ArrayKind, Backend, Unsupported, adapt
-from halfeven.conformance.configuration import grid_of
+from halfeven.conformance.configuration import grid_of, is_grid
 from halfeven.conformance.quote import Spelt, spelt
 from halfeven.reference.catalogue import FORMULAS
 from halfeven.reference.profile import OPERATIONS
@@ -29,7 +28,7 @@ def word(text: str) -> bool:
     >>> [word(w) for w in ("numpy", "dequantize", "int8", "cuda")]
     [True, True, True, False]
     """
-    return text in (*_ARRAYS, *OPERATIONS, *KINDS) or text in FORMULAS or _is_grid(text)
+    return text in (*_ARRAYS, *OPERATIONS, *KINDS) or text in FORMULAS or is_grid(text)
 
 
 def called(source: Any, words: Sequence[str], profile: str | None = None) -> Backend:
@@ -46,11 +45,7 @@ def called(source: Any, words: Sequence[str], profile: str | None = None) -> Bac
     if profile is not None:
         takes_any = isinstance(made.operations.get(operation), _Called) and made.profile == _PLAIN  # type: ignore[call-overload]
         made = replace(made, profile=profile) if takes_any else adapt(made, profile=profile)
-    return replace(made, grids=grids) if (grids := tuple(grid_of(w) for w in words if _is_grid(w))) else made
-
-
-def _is_grid(text: str) -> bool:
-    return re.fullmatch(r"u?int\d\d?", text) is not None
+    return replace(made, grids=grids) if (grids := tuple(grid_of(w) for w in words if is_grid(w))) else made
 
 
 def plain(

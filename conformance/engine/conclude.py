@@ -85,15 +85,14 @@ def _explained(
     if worker is None:
         return why, fresh
     grids = _grids(of, samples)
-    refuted = calm = turn = 0
+    refuted = calm = 0
     while refuted < _TRIALS and calm < min(max(len(grids), 1), _TRIALS):  # each on another grid
         if why.key is None:
             return why, fresh
-        trial = tried(why, of, grids, worker, turn)
+        trial = tried(why, of, grids, worker, len(fresh))
         if trial is None:
             return why, fresh
         fresh.append(trial)
-        turn += 1
         if trial.open:
             refuted, calm = refuted + 1, 0
             why = _why(of, [*samples, *fresh], release, refuted)

@@ -112,11 +112,11 @@ def explain(profile: Profile, answers: Sequence[Observed], work: Work | None = N
         return Explanation((search.part((), everywhere, profile.model),), 1.0)
     if np.isnan(search.x[~claimed]).all():
         return _of_nan(search, claimed)
-    spent = search.work.left <= 0  # by other pieces: then only what is known by name is tried
-    if (found := search.known(everywhere) if spent else search.whole(everywhere)) is not None:
+    if search.work.left <= 0:  # spent on other pieces: then only what is known by name is tried
+        found = search.known(everywhere)
+        return Explanation((), 0.0) if found is None else Explanation((found,), 1.0)
+    if (found := search.whole(everywhere)) is not None:
         return Explanation((found,), 1.0)
-    if spent:
-        return Explanation((), float(claimed.mean()))
     return _by_reading(search) or _by_factor(search) or _by_region(search) or _nearest(search)
 
 

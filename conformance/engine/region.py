@@ -241,12 +241,9 @@ KINDS: Mapping[str, _Kind] = {
     "quotient": _Kind("quotient", "|x/s| >= 2^{}", lambda f, power: f.quotient >= 2.0**power),
     "quotients": _Kind("quotient", _from, lambda f, least, _: f.quotient >= least),
     "nan": _Kind("nan", "x is NaN", lambda f: np.isnan(f.x)),
-    "with nan": _calls("nan", "calls with NaN in them", lambda f: np.isin(f.call, f.call[np.isnan(f.x)])),
     "without nan": _calls("nan", "calls without NaN in them", lambda f: ~np.isin(f.call, f.call[np.isnan(f.x)])),
-    "not finite": _calls(
-        "infinite",
-        "calls with infinities or NaN in them",
-        lambda f: np.isin(f.call, f.call[~np.isfinite(f.x)]),
+    "finite": _calls(
+        "infinite", "calls of finite numbers alone", lambda f: ~np.isin(f.call, f.call[~np.isfinite(f.x)])
     ),
     "infinite": _Kind("infinite", "x is infinite", lambda f: np.isinf(f.x)),
     "negative": _Kind("sign", "x is negative", lambda f: f.x < 0),

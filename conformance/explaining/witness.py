@@ -11,6 +11,7 @@ from halfeven.conformance.explaining.numbers import real
 from halfeven.conformance.explaining.value import explain_value
 from halfeven.conformance.nearest import nearest
 from halfeven.conformance.report import codec
+from halfeven.conformance.report.causes import words
 from halfeven.conformance.report.model import Report, Result, Witness
 from halfeven.reference import Grid
 from halfeven.reference.systems import PROFILES
@@ -119,7 +120,7 @@ def _lines(e: WitnessExplanation) -> Iterator[str]:
     r = e.result
     yield from wrapped(f"{r.name}: {r.outcome}")
     for c in r.causes:
-        yield from wrapped(" ".join(filter(None, (c.code, c.sentence, c.where and f"({c.where})"))))
+        yield from wrapped(words((c.code, c.sentence, c.where)))
     if not r.causes:
         yield from wrapped(r.cause)
     yield ""

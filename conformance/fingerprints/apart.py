@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 
 from halfeven.conformance.fingerprints.asking import LARGEST
-from halfeven.conformance.fingerprints.elsewhere import remains
+from halfeven.conformance.fingerprints.elsewhere import remains, with_special
 from halfeven.conformance.fingerprints.search import Search, Seen, laid_out, splitting
 from halfeven.conformance.fingerprints.subject import Subject, differ
 
@@ -81,14 +81,9 @@ def ask_tails(subject: Subject, search: Search) -> None:
 
 
 def _ask_special(subject: Subject, search: Search) -> None:
-    """The same with and without infinities and NaN in calls of either size, for whoever looks at a whole call."""
-    of = max(search.seen, key=lambda s: s.value.size).given
-    if of.asked.operation == "dequantize":
-        return
-    finite = of.x[np.isfinite(of.x.astype(np.float64))]
-    odd = np.array([np.nan, np.inf, -np.inf], of.x.dtype)
-    for x in (finite[:_FEW], finite, *(np.append(finite[:_FEW], one) for one in odd)):
-        if x.size and not subject.asking.spent and (seen := subject.seen(replace(of, x=x))) is not None:
+    telling = (s for s in search.seen if s.given.step == search.against[0].given.step)  # of others all may be exact
+    for given in with_special(max(telling, key=lambda s: s.value.size).given):
+        if not subject.asking.spent and (seen := subject.seen(given)) is not None:
             search.take(seen)
 
 

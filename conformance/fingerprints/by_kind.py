@@ -20,6 +20,7 @@ from halfeven.conformance.fingerprints.kinds import Candidate, candidates, match
 from halfeven.conformance.fingerprints.reading import Answered, Reading
 from halfeven.conformance.fingerprints.result import INDISTINGUISHABLE, UNDECIDED, Fingerprint, Nearest, Witnessed
 from halfeven.conformance.fingerprints.scaled import reading_of_scale, splitting_of_scale
+from halfeven.conformance.fingerprints.subject import differ
 from halfeven.conformance.fingerprints.telling import data, nans
 from halfeven.conformance.fingerprints.units import probes
 from halfeven.reference.blocks import Array
@@ -139,13 +140,13 @@ def fingerprint_of_kind(kind: str, asking: Asking, name: str, dtype: str) -> Fin
     search.first()
     if not search.seen:
         return Fingerprint(name, f"{kind}, {dtype}", {"formula": UNDECIDED}, calls=asking.calls, refused=asking.notes())
-    found, known = _found(search, kind, name, dtype)
+    found, known = _found(search, name)
     return _with_every_nan(search, found, known) if kind == "cast" else found
 
 
-def _found(search: _Search, kind: str, name: str, dtype: str) -> tuple[Fingerprint, Sequence[Candidate]]:
+def _found(search: _Search, name: str) -> tuple[Fingerprint, Sequence[Candidate]]:
     """What is told, and the known formulas that give every answer."""
-    asking = search.asking
+    asking, kind, dtype = search.asking, search.kind, search.dtype.name
     # A draw shows in a call that is made again: the last, of which most inputs are between two numbers.
     for x in (ends(dtype), search.seen[-1].x) if kind == "cast" else probes(dtype):
         if not asking.spent:
@@ -182,7 +183,7 @@ def _with_every_nan(search: _Search, told: Fingerprint, known: Sequence[Candidat
     agreeing = {c.formula.id for c in known if _share(seen, c) == 1}
     told = replace(told, profiles=tuple(p for p in told.profiles if p in agreeing), calls=search.asking.calls)
     given = seen.answer[0].reshape(-1)
-    odd = np.zeros(0, int) if given.size != x.size else np.flatnonzero(~_alike(given, given[0]))
+    odd = np.zeros(0, int) if given.size != x.size else np.flatnonzero(differ(given, given[:1]))
     if not odd.size:
         return told
     bits = x.view(f"u{x.dtype.itemsize}").reshape(-1)
@@ -191,10 +192,6 @@ def _with_every_nan(search: _Search, told: Fingerprint, known: Sequence[Candidat
     left = {name: values for name, values in told.alternatives.items() if name != "nan"}
     note = f"not every NaN is answered alike: {said}"
     return replace(told, fields=fields, alternatives=left, refused=(*told.refused, note))
-
-
-def _alike(a: Array, b: Any) -> Array:
-    return np.asarray((a == b) | (np.isnan(a) & np.isnan(b)))
 
 
 def _plain(search: _Search, dtype: str) -> Reading | None:

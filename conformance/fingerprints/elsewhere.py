@@ -11,7 +11,7 @@ from halfeven.conformance.fingerprints.search import Search, Seen, scouting, spl
 from halfeven.conformance.fingerprints.subject import Subject, differ, own_grid
 from halfeven.reference import Grid
 
-__all__ = ["ask_elsewhere", "remains"]
+__all__ = ["ask_elsewhere", "remains", "with_special"]
 
 _SCALES = (0.1, 1 / 3, 0.7)  # whose ties few bits hold, and whose inverse is rounded up and down
 _SIZES = (
@@ -43,6 +43,14 @@ def ask_elsewhere(subject: Subject, search: Search) -> None:
         if alike is not None and shape == PLAIN:
             known[alike].add(given.x.size)
     _ask_between(subject, search, known)
+    if subject.elsewhere:
+        for given in with_special(_plainest(subject, search)):
+            if not (subject.asking.spent or search.late):
+                _asked(subject, search, given)
+
+
+def _plainest(subject: Subject, search: Search) -> Given:
+    return _telling(search, subject.asked, _SCALES[0], (subject.zeros or [subject.fixed or 0])[0])
 
 
 def _asked(subject: Subject, search: Search, given: Given, shape: CallShape = PLAIN) -> bool | None:
@@ -65,11 +73,20 @@ def _ask_between(subject: Subject, search: Search, known: Mapping[bool, set[int]
     below = max(otherwise) >= max(alike)  # whether it is the larger calls that are answered otherwise
     low = max((n for n in alike if n < min(otherwise)), default=0) if below else max(otherwise)
     high = min(otherwise) if below else min(n for n in alike if n > low)
-    given = _telling(search, subject.asked, _SCALES[0], (subject.zeros or [subject.fixed or 0])[0])
+    given = _plainest(subject, search)
     while high - low > 1 and not subject.asking.spent:
         middle = (low + high) // 2
         found = _asked(subject, search, replace(given, x=np.resize(given.x, middle)))
         low, high = (middle, high) if found is below else (low, middle)
+
+
+def with_special(given: Given) -> Iterator[Given]:
+    """The finite inputs, few of them, and all with NaN or one of the infinities: some look at a whole call."""
+    if given.asked.operation == "dequantize":
+        return
+    x = given.x[np.isfinite(given.x.astype(np.float64))]
+    others = (np.append(x, np.array(one, x.dtype)) for one in (np.nan, np.inf, -np.inf))
+    yield from (replace(given, x=some) for some in (x, x[:_LAID], *others) if some.size)
 
 
 def remains(search: Search, seen: Seen) -> bool:

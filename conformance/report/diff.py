@@ -1,5 +1,6 @@
 """Two reports compared: what was fixed, what regressed, what moved, what newly ran and what no longer runs."""
 
+import shlex
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Literal
@@ -75,6 +76,11 @@ class Diff:
     coverage: tuple[tuple[str, int, int], ...]
 
     @property
+    def is_known(self) -> bool:
+        """Whether anything is known of head: where no check ran in both, nothing is."""
+        return bool(self.compared) or not self.problems
+
+    @property
     def regressed(self) -> bool:
         """Whether head is worse than base, or cannot be judged."""
         return bool(self.problems) or any(change.regression for change in self.changes)
@@ -131,7 +137,7 @@ def to_markdown(found: Diff) -> str:
     said = ", ".join(f"{n:,} {kind}" for kind, n in totals.items() if n) or "nothing"
     # A check that no longer runs may or may not be a regression: count what decides, not the heading it stands under.
     worse = sum(c.checks for c in found.changes if c.regression)
-    if not found.compared and found.problems:
+    if not found.is_known:
         verdict = "Not known."
     elif worse:
         verdict = f"Regression: {count(worse, 'check')}."
@@ -264,9 +270,12 @@ def _apart(base: Report, head: Report) -> str:
 
 def _asked(report: Report) -> str:
     """The one backend as the run was asked for it; a module's function is not found by its name alone."""
-    words = report.command.split()
+    try:
+        words = shlex.split(report.command)
+    except ValueError:  # a report is data, from anywhere
+        return ""
     names = [w for w in words[2:] if ":" in w and "://" not in w]
-    return names[0] if words[:2] == ["halfeven", "run"] and len(names) == len(report.backends) == 1 else ""
+    return shlex.quote(names[0]) if words[:2] == ["halfeven", "run"] and len(names) == len(report.backends) == 1 else ""
 
 
 def _notes(base: Report, head: Report) -> Iterable[str]:

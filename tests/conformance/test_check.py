@@ -34,6 +34,14 @@ def test_a_plain_function_that_follows_the_document_conforms() -> None:
     assert "onnx" in str(verdict)
 
 
+def test_it_is_asked_of_the_grids_that_it_is_made_for() -> None:
+    found = check(exact, profile="onnx", grids=("int8",))
+    grids = {(g["qmin"], g["qmax"]) for r in found.results if (g := r.configuration.get("grid"))}
+    assert grids == {(-128, 127)}
+    with pytest.raises(ValueError, match="grid='float8' is not accepted"):
+        check(exact, profile="onnx", grids=("float8",))
+
+
 def test_one_that_multiplies_by_the_reciprocal_differs_and_the_cause_is_named() -> None:
     verdict = check(reciprocal, profile="onnx", operation="quantize", tier="quick")
     assert not verdict.conforms

@@ -163,6 +163,14 @@ def test_a_function_of_numpy_is_checked_on_its_grids_and_shown_by_its_name(mine:
     assert "No script" not in (mine / "out/report.md").read_text()
 
 
+def test_two_that_share_no_check_are_not_known(mine: Path) -> None:
+    for backend, out in (("mine:Good", "one"), ("mine:Slow", "two")):
+        halfeven(mine, "run", backend, "-n", "0", "--out", out, "--", "-k", "smoke")
+    ran = halfeven(mine, "diff", "one", "two")
+    assert ran.returncode == 2, ran.stdout + ran.stderr
+    assert "Not known." in ran.stdout
+
+
 def test_whose_function_takes_no_tensors_is_told_what_to_say(mine: Path) -> None:
     ran = halfeven(mine, "run", "mine:of_numpy", "--profile", "onnx", "-n", "0", "--out", "out", "--", "-k", "smoke")
     assert ran.returncode == 1, ran.stdout + ran.stderr

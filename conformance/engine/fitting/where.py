@@ -22,9 +22,8 @@ _ENDS = (1, 2, 4, 8, 16)
 _POWERS = (7, 8, 15, 16, 23, 24, 31, 32, 63, 64)
 _KINDS = (
     "nan",
-    "with nan",
     "without nan",
-    "not finite",
+    "finite",
     "infinite",
     "negative",
     "zero",

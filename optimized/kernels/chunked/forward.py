@@ -51,9 +51,8 @@ def _quantize_out(
         r = _grid_codes(r, x_, s_, o_, qmin, qmax, 0.0)
         # A sum tells whether there is a NaN in a twentieth of the time; that of a GPU would have to be waited for.
         if not out.dtype.is_floating_point and not (r.is_cpu and r.sum().isfinite()):
-            out_.copy_(torch.where(r.isnan(), o_.neg().nan_to_num(0.0).clamp(qmin, qmax), r))
-        else:
-            out_.copy_(r)
+            r = torch.where(r.isnan(), o_.neg().nan_to_num(0.0).clamp(qmin, qmax), r)
+        out_.copy_(r)
 
 
 def _dequantize(
@@ -135,8 +134,10 @@ def _grid_codes(room: Tensor | None, x: Tensor, s: Tensor, o: Tensor, qmin: int,
 def _multiply(r: Tensor, s: Tensor, out: Tensor) -> None:
     if r.dtype == out.dtype:
         torch.mul(r, s, out=out)
-    else:
-        out.copy_(narrow(r.mul_(s), out.dtype) if r.dtype == torch.float64 else r.mul_(s))
+    elif r.dtype == torch.float64:
+        out.copy_(narrow(r.mul_(s), out.dtype))
+    else:  # a copy rounds once, and needs no memory in between
+        out.copy_(r.mul_(s))
 
 
 FORWARD: dict[str, Any] = {

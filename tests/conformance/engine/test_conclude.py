@@ -346,3 +346,12 @@ def test_a_shortcut_for_the_scale_1_is_said_as_that() -> None:
 
     found = list(wrong(told(quantize)))
     assert {(c.code, c.where) for r in found for c in r.causes} == {("HE618", "scales that are 1")}
+
+
+def test_a_path_for_the_least_zero_point_is_said_as_that() -> None:
+    def quantize(x: Any, scale: Any, zero_point: Any, *, qmin: int, qmax: int) -> Any:
+        by = RECIPROCAL if zero_point == qmin else RIGHT
+        return by(x, scale, zero_point, qmin=qmin, qmax=qmax)
+
+    found = list(wrong(told(quantize)))
+    assert {(c.code, c.where) for r in found for c in r.causes} == {("HE101", "the least zero point, qmin")}

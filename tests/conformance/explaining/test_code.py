@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from halfeven.conformance import codes
+from halfeven.conformance.cli import main
 from halfeven.conformance.explaining.code import every_code, explain_code
 from halfeven.reference import FORMULAS
 from halfeven.reference.model import EvaluationModel
@@ -67,3 +68,10 @@ def test_one_that_is_unknown_gets_the_nearest() -> None:
     for wrong in ("HE177", "HE1", "HE99999", "HE-1", "101", ""):
         with pytest.raises(ValueError, match="halfeven list codes"):
             explain_code(wrong)
+
+
+def test_what_a_profile_does_is_no_accusation(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["list", "codes", "--profile", "torchao@0.18"]) == 0
+    shown = capsys.readouterr().out
+    assert "multiplies by 1/s" in shown
+    assert "where the document" not in shown

@@ -40,7 +40,7 @@ def test_a_folder_and_a_code(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["explain", "--from", f"{TORCH}#{found.result.name}"]) == 0
     shown = capsys.readouterr().out
     assert found.result.name in shown
-    assert "HE101" in shown
+    assert "\nHE101  multiplies by 1/s where the document divides by s" in shown
 
 
 def test_the_witness_of_a_function_is_shown_as_it_is(capsys: pytest.CaptureFixture[str]) -> None:

@@ -65,6 +65,11 @@ def slow_with_nan(x, scale, zero_point, *, qmin, qmax):
     return np.clip(r + zero_point, qmin, qmax)
 
 
+def quick_if_finite(x, scale, zero_point, *, qmin, qmax):
+    v = x * (F32(1) / scale) if np.isfinite(x).all() else x / scale
+    return np.clip(np.rint(v) + zero_point, qmin, qmax)
+
+
 def long_tails(x, scale, zero_point, *, qmin, qmax):
     v = x / scale
     r, n = np.rint(v), x.size % 16
@@ -135,6 +140,8 @@ def test_the_least_zero_point_and_the_scale_1_are_asked(function: Callable[..., 
 def test_what_a_whole_call_holds_is_no_size() -> None:
     told = asked(slow_with_nan).fields["rounding"]
     assert told == "depends on the region (calls without NaN in them): there half-away, else half-even"
+    told = asked(quick_if_finite).fields["division"]
+    assert told == "depends on the region (calls of finite numbers alone): there reciprocal, else divide"
 
 
 def test_a_tail_is_told_only_where_every_length_of_it_agrees() -> None:

@@ -37,6 +37,11 @@ class Reciprocal(Right):
     def quotient(self, x, scale):
         return x * (np.float32(1) / scale)
 
+class Away(Right):
+    def quotient(self, x, scale):
+        v = x / scale
+        return np.trunc(v + np.copysign(np.float32(0.5), v))
+
 class Odd(Right):
     def quotient(self, x, scale):
         return x / scale + np.float32(7)
@@ -68,7 +73,7 @@ def toys(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def test_rows_are_made_of_answers(toys: Path) -> None:
-    names = ["Right", "Reciprocal", "Odd", "Raises", "Refuses", "Dies"]
+    names = ["Right", "Reciprocal", "Away", "Odd", "Raises", "Refuses", "Dies"]
     found = asked([f"toys:{n}" for n in names], ["division", "nan", "empty"], 30.0)
     assert found.absent == {}
     by = dict(zip(names, found.rows["division"], strict=True))
@@ -79,6 +84,7 @@ def test_rows_are_made_of_answers(toys: Path) -> None:
     assert by["Reciprocal"].does == "multiplies by 1/s (HE101)"
     assert by["Reciprocal"].surprising
     assert by["Reciprocal"].witnesses == ("halfeven explain 1.55 0.1: document 15, answer 16",)
+    assert by["Away"].does == "divides by s; rounds ties away from zero (HE111)"
     assert by["Odd"].cells[0] == "22"
     assert by["Odd"].does == "does what none of these choices says"
     assert "RuntimeError" in by["Raises"].note

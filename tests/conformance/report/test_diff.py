@@ -1,3 +1,4 @@
+from dataclasses import replace
 from typing import Any, get_args
 
 import pytest
@@ -173,3 +174,13 @@ def test_a_long_comparison_is_aggregated_and_capped(result: Any, report: Any) ->
     text = to_markdown(found)
     assert len(text.splitlines()) < 100
     assert "30 rows more not shown here" in text
+
+
+def test_reports_of_two_modules_name_the_commands_that_compare_them(result: Any, report: Any) -> None:
+    base = report(result("a"), command="halfeven run my:one@numpy --out r3")
+    head = report(result("b", backend="onnxruntime"), command="halfeven run 'of us:two'")
+    found = diff(base, head)
+    assert not found.is_known
+    assert "halfeven compare my:one@numpy 'of us:two' asks two backends the same" in found.problems[0]
+    broken = diff(replace(base, command="halfeven run 'my:one"), head)
+    assert "halfeven compare torchao 'of us:two'" in broken.problems[0]

@@ -9,7 +9,7 @@ import pytest
 from halfeven.conformance.report.causes import UNKNOWN
 from halfeven.conformance.report.groups import worst
 from halfeven.conformance.report.markdown import to_markdown
-from halfeven.conformance.report.model import OutcomeName, Report
+from halfeven.conformance.report.model import Cause, OutcomeName, Report
 from halfeven.conformance.report.words import replay
 from halfeven.conformance.requirements import requirements
 
@@ -106,6 +106,20 @@ def test_a_witness_has_everything_to_follow_it(mixed: Report) -> None:
         "--item torchao::torchao/quantize/int8/float32/per-tensor/even --out halfeven-replay\n"
     ) in part
     assert text.count("#### `torchao/quantize/odd-zero-point`") == 1  # two checks with one cause: one witness
+
+
+def test_causes_of_which_one_call_is_shown_stand_over_it_together(result: Any, report: Any) -> None:
+    both = (Cause("HE111", "rounds ties away"), Cause("HE123", "adds the half"))
+    text = to_markdown(report(result("a", "differs", causes=both)))
+    assert "#### HE111 rounds ties away; with HE123 adds the half" in text
+    assert text.count("#### HE1") == 1
+
+
+def test_that_scripts_were_run_is_said_only_where_there_is_one(result: Any, report: Any) -> None:
+    shown = result("a", "differs")
+    bare = replace(shown, witness=replace(shown.witness, reproduced=False, unshown="no source"))
+    for r in (shown, bare):
+        assert ("Each script was run alone" in to_markdown(report(r))) is r.witness.reproduced
 
 
 def test_a_crash_shows_its_traceback_and_a_missing_witness_is_said(mixed: Report, result: Any, report: Any) -> None:
