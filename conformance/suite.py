@@ -27,6 +27,7 @@ from halfeven.conformance.report.printable import printable
 from halfeven.conformance.report.share import EACH, requirement_share, share, unmet
 from halfeven.conformance.requirements import requirements
 from halfeven.conformance.workers.inside import Inside
+from halfeven.reference import Grid
 from halfeven.reference.catalogue import FORMULAS
 from halfeven.reference.profile import Operation
 from halfeven.reference.systems import PROFILES, profile_of
@@ -114,7 +115,7 @@ def check(
     *,
     formula: str | None = None,
     array: ArrayKind | None = None,
-    grids: Sequence[str] = (),
+    grids: Sequence[str | Grid] = (),
     seed: int = 0,
     require: str = EACH,
     first: bool = False,
@@ -134,8 +135,8 @@ def check(
     It conforms where nothing differs and enough was checked: with ``require="each"`` each requirement at least once,
     with ``"all"`` every check, with ``"any"`` any of them, with a share such as ``"90%"`` that many of the checks.
 
-    Arrays are torch tensors, or with ``array="numpy"`` NumPy's. ``grids``, such as ``("int8", "uint8")``, are those
-    that it is made for, where that is not every one of the profile.
+    Arrays are torch tensors, or with ``array="numpy"`` NumPy's. ``grids``, such as ``("int8", "-7:7")`` or
+    ``Grid(-7, 7)``, are those that it is made for, where that is not every one of the profile.
 
     With ``first`` it ends at the first check that differs. On a terminal a bar shows how far it is.
 
@@ -169,7 +170,7 @@ def check(
     else:
         backend = _of_formula(fn, formula, profile, array)
     if grids:
-        backend = replace(backend, grids=tuple(map(grid_of, grids)))
+        backend = replace(backend, grids=tuple(g if isinstance(g, Grid) else grid_of(g) for g in grids))
     backend = along(backend, split(extended("", device, compiled=compiled))[1], tried=False)
     worker = Inside(backend)
     results: list[Result] = []

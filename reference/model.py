@@ -225,7 +225,7 @@ def quantize(
     z = zero_of(model, per_element(zero, x.shape, block_size))
     lo, hi = (np.asarray(end, np.float64) for end in (grid.qmin, grid.qmax))
     v = quotients(model, x, s, z, lo, hi, t)
-    return codes_of(model, v, rounded_of(model, v, z, lo, hi), z, lo, hi)
+    return codes_of(model, rounded_of(model, v, z, lo, hi), z, lo, hi)
 
 
 def quotients(model: EvaluationModel, x: Array, s: Array, z: Array, lo: Array, hi: Array, t: DType) -> Array:
@@ -276,14 +276,11 @@ def rounded_of(model: EvaluationModel, v: Array, z: Array, lo: Array, hi: Array)
         return r
 
 
-def codes_of(model: EvaluationModel, v: Array, r: Array, z: Array, lo: Array, hi: Array) -> Array:
-    """The third stage: codes of integers ``r``; read are integer, clamp, overflow, ends, nan, where the sum is made.
-
-    Of ``v``, what was rounded, only NaN matters.
-    """
+def codes_of(model: EvaluationModel, r: Array, z: Array, lo: Array, hi: Array) -> Array:
+    """The third stage: codes of integers ``r``; read are integer, clamp, overflow, ends, nan, where the sum is made."""
     with np.errstate(all="ignore"):
         q = converted(r, _addend(model, z, lo) if _adds_after(model) else None, model.integer)
-        return _nan(model, _to_grid(model, q, lo, hi), np.isnan(v) | np.isnan(r), z, lo, hi)
+        return _nan(model, _to_grid(model, q, lo, hi), np.isnan(r), z, lo, hi)
 
 
 def dequantize(

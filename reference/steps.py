@@ -147,7 +147,7 @@ def converted(r: Array, addend: Array | None, integer: str) -> Array:
         total = code.astype(f"int{bits}").astype(np.int64) + extra.astype(np.int64)
     else:
         kept = "int32" if integer == "int64-int32" else f"int{bits}"
-        total = (code.astype(kept) + extra.astype(np.int64)).astype(kept)
+        total = (code + extra.astype(np.int64)).astype(kept)
     return total.astype(np.float64)
 
 

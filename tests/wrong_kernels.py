@@ -105,6 +105,31 @@ def no_grad_is_fast(x: Tensor, scale: Tensor, zero_point: Tensor, *, qmin: int, 
     return of(x, scale, zero_point, qmin=qmin, qmax=qmax)
 
 
+def nan_is_slow(x: Tensor, scale: Tensor, zero_point: Tensor, *, qmin: int, qmax: int) -> Tensor:
+    of = reciprocal if torch.isnan(x).any() else right
+    return of(x, scale, zero_point, qmin=qmin, qmax=qmax)
+
+
+def infinite_is_slow(x: Tensor, scale: Tensor, zero_point: Tensor, *, qmin: int, qmax: int) -> Tensor:
+    of = reciprocal if torch.isinf(x).sum() == 1 else right
+    return of(x, scale, zero_point, qmin=qmin, qmax=qmax)
+
+
+def descending_is_fast(x: Tensor, scale: Tensor, zero_point: Tensor, *, qmin: int, qmax: int) -> Tensor:
+    falls = x.numel() > 3 and bool((x.reshape(-1).diff() < 0).all())
+    return (reciprocal if falls else right)(x, scale, zero_point, qmin=qmin, qmax=qmax)
+
+
+def sparse_is_fast(x: Tensor, scale: Tensor, zero_point: Tensor, *, qmin: int, qmax: int) -> Tensor:
+    of = reciprocal if 2 * int((x == 0).sum()) > x.numel() else right
+    return of(x, scale, zero_point, qmin=qmin, qmax=qmax)
+
+
+def constant_is_fast(x: Tensor, scale: Tensor, zero_point: Tensor, *, qmin: int, qmax: int) -> Tensor:
+    alike = x.numel() > 1 and bool((x == x.reshape(-1)[0]).all())
+    return (reciprocal if alike else right)(x, scale, zero_point, qmin=qmin, qmax=qmax)
+
+
 def threads_round_up(x: Tensor, scale: Tensor, zero_point: Tensor, *, qmin: int, qmax: int) -> Tensor:
     q = right(x, scale, zero_point, qmin, qmax)
     return torch.clamp(q + 1, qmin, qmax) if torch.get_num_threads() > 1 else q

@@ -191,6 +191,8 @@ class Evidence:
             for (call, expected), actual in zip(some, self.answers([c for c, _ in some]), strict=True):
                 if actual.kind == "unsupported":
                     self.refused.append(actual.message)
+                elif actual.kind == "raised" and self._holds_open_nans(call):
+                    self.refused.append(f"NaN: raises {actual.error[0]}, and the document is silent of it")
                 elif actual.kind == "raised" and expected.kind != "raised" and _levels(call):
                     raised.append((call, expected, actual))
                 else:
@@ -234,6 +236,11 @@ class Evidence:
             difference = Difference(found.points, found.differing, found.steps, found.unit, "", "result", found)
             self.findings.append(Finding(asked, difference, own))
 
+    def closed(self, case: Case, expected: Array, actual: Array) -> Array:
+        """What is expected; where the document leaves open what becomes of NaN, what came of it."""
+        nans = self._open_nans(case)
+        return expected if nans is None else np.where(nans, actual, expected)
+
     def answers(self, calls: Sequence[Call]) -> Sequence[Answer]:
         """What came of the calls; what they changed of the process is kept."""
         found = self.worker.answers(calls)
@@ -260,8 +267,9 @@ class Evidence:
 
     def _judged(self, call: Call, expected: Answer, actual: Answer) -> None:
         if _of_operation(call):
-            case = self._case_of(call)
-            self.compare(case, expected.value, self._value(case, call, actual), call=call)
+            case, wanted = self._case_of(call), expected.value
+            value = self._value(case, call, actual)
+            self.compare(case, self.closed(case, wanted, value), value, call=call)
             return
         if actual.kind == "ended":
             self.spoilt.append((call, actual))
@@ -280,6 +288,16 @@ class Evidence:
             if difference.unit == self.unit:
                 self.steps = max(self.steps, difference.steps)
             self.findings.append(Finding(asked, difference))
+
+    def _holds_open_nans(self, call: Call) -> bool:
+        return _of_operation(call) and self._open_nans(self._case_of(call)) is not None
+
+    def _open_nans(self, case: Case) -> Array | None:
+        """Where the input is NaN, of which the document is silent; None where nowhere, or where NaN is asked about."""
+        if case.x.dtype.kind in "iu" or self.item.requirement.id.endswith("/nan") or self.setting.speaks_of("nan"):
+            return None
+        nans = np.isnan(case.x)
+        return np.asarray(nans) if nans.any() else None
 
     def _case_of(self, call: Call) -> Case:
         x, scale, *zero = (a.view() for a in call.positional)

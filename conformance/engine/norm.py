@@ -30,8 +30,9 @@ def _is_the_releases_own(e: Evidence, asked: Judged) -> bool:
     if not release:
         return False
     if asked.case is not None:
-        said = evaluation_of(PROFILES[document], asked.case)
-        return not np.array_equal(said, np.asarray(asked.expected.value), equal_nan=True)
+        expected = np.asarray(asked.expected.value)
+        said = e.closed(asked.case, evaluation_of(PROFILES[document], asked.case), expected)
+        return not np.array_equal(said, expected, equal_nan=True)
     claimed = formula_of(item.requirement.formula, item.offer.profile)
     if not claimed.version:
         return False

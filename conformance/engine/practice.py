@@ -14,13 +14,14 @@ import numpy as np
 from halfeven.conformance.backends.offer import Offer
 from halfeven.conformance.configuration import Granularity
 from halfeven.conformance.engine.call import Answer, CallShape
+from halfeven.conformance.engine.company import companies
 from halfeven.conformance.engine.memory import Array, Strided, plain
 from halfeven.conformance.engine.operation_calls import Asked, call_of
 from halfeven.conformance.engine.shapes import laid_out
 from halfeven.conformance.engine.tables import Subject
 from halfeven.reference.blocks import BlockSize, Shape, parameter_shape, per_element
 
-__all__ = ["practice_calls"]
+__all__ = ["company_calls", "practice_calls"]
 
 
 @dataclass(frozen=True)
@@ -152,6 +153,24 @@ def _alike(offer: Offer, of: Subject, granularities: Sequence[Granularity]) -> I
             shape = (size, 1) if block[0] == 1 else (1, size)
             parameters = scale[rows].reshape(shape), zero[rows].reshape(shape)
             yield _plainly(offer, of, plain(x), parameters, block, reason)
+
+
+def company_calls(offer: Offer, of: Subject, granularities: Sequence[Granularity]) -> Iterator[Asked]:
+    """The telling values of two pairs of parameters in the calls that ``companies`` has; arguments as above.
+
+    NaN is among them where the document is silent of it, too: then it leaves open what becomes of NaN, and of nothing
+    else.
+    """
+    table, tensor = of.shaped, "tensor" in granularities
+    if of.operation == "dequantize" or not (tensor or granularities):
+        return
+    other = next((p for p in table.best if table.zero[p] != table.zero[table.best[0]]), table.best[-1])
+    for pair in dict.fromkeys((int(table.best[0]), int(other))):
+        for words, values in companies(table.x[pair][table.telling]):
+            x = of.kept(values) if tensor else of.kept(values)[None]
+            held = () if tensor else (1, 1)
+            parameters = np.full(held, table.scale[pair]), np.full(held, table.zero[pair])
+            yield _plainly(offer, of, plain(x), parameters, None if tensor else x.shape, f"calls {words}")
 
 
 def _plainly(

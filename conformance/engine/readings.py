@@ -40,7 +40,7 @@ def read_otherwise(e: Evidence) -> str:
         if profile.readings is None:
             return ""
         document, gap = profile.model, profile.readings.gap
-        fits = (p for p in profile.readings.points if all(_evaluates(profile, p, a) for a in e.compared))
+        fits = (p for p in profile.readings.points if all(_evaluates(e, profile, p, a) for a in e.compared))
     point = next(fits, None)
     if point is None:
         return ""
@@ -53,10 +53,11 @@ def _follows(function: Callable[..., Any], asked: Judged) -> bool:
     return not differences(answer_of(function, asked.arguments), asked.actual).differing
 
 
-def _evaluates(profile: Profile, model: Behaviour, asked: Judged) -> bool:
+def _evaluates(e: Evidence, profile: Profile, model: Behaviour, asked: Judged) -> bool:
     if asked.case is None or not isinstance(model, EvaluationModel):
         return False
-    found, actual = evaluation_of(replace(profile, model=model), asked.case), np.asarray(asked.actual.value)
+    actual = np.asarray(asked.actual.value)
+    found = e.closed(asked.case, evaluation_of(replace(profile, model=model), asked.case), actual)
     compare = compare_codes if asked.case.configuration.operation == "quantize" else compare_reals
     return not compare(np.broadcast_to(found, actual.shape), actual).differing
 

@@ -1,16 +1,18 @@
 """A configuration in a profile: the dtypes, zero points and parameters of its calls, and what the profile answers."""
 
 from dataclasses import dataclass, replace
+from functools import cache
 from typing import Any
 
 import numpy as np
 
 from halfeven.conformance.configuration import DTYPES, Array, Case, Configuration, Granularity, code_dtype
+from halfeven.conformance.requirements import requirements
 from halfeven.reference import Grid, blocks
 from halfeven.reference.blocks import BlockSize, Shape, parameter_shape
-from halfeven.reference.profile import Profile
+from halfeven.reference.profile import Operation, Profile
 
-__all__ = ["Setting", "evaluation_of"]
+__all__ = ["Setting", "evaluation_of", "speaks"]
 
 
 @dataclass(frozen=True)
@@ -58,6 +60,10 @@ class Setting:
         input_ = self.profile.scale_dtype == "input" or self.configuration.dtype == "float64"
         return self.dtype if input_ else DTYPES["float32"]
 
+    def speaks_of(self, aspect: str) -> bool:
+        """Whether the document says what is expected of an aspect of the operation, such as ``nan``."""
+        return speaks(self.profile.name, self.configuration.operation, aspect)
+
     def case(self, x: Array, scale: Any, zero: Any, **changes: Any) -> Case:
         """A case from ``scale`` (real per code) and ``zero`` (x̂ = (q - z) * s), turned into documented parameters."""
         x = np.asarray(x)
@@ -80,6 +86,13 @@ class Setting:
         size = None if c.granularity == "any" else _blocks_of(c.granularity, x.shape)
         shape = () if size is None else parameter_shape(x.shape, size)
         return self.case(x, np.ones(shape), np.zeros(shape, np.int64), block_size=size)
+
+
+@cache
+def speaks(profile: str, operation: Operation, aspect: str) -> bool:
+    """Whether a profile says what is expected of an aspect of an operation, such as ``nan``."""
+    wanted = f"{profile}/{operation}/{aspect}"
+    return any(r.id == wanted and r.basis != "silent" for r in requirements(profile))
 
 
 def evaluation_of(profile: Profile, case: Case) -> Array:

@@ -18,6 +18,7 @@ __all__ = ["disturbed", "shrunk"]
 
 # A vector kernel may treat the element in a full vector otherwise than the one left over.
 _COPIES = (1, 64)
+_PAIR = 2
 _ENDS = 2  # of a process: each costs a new one
 _FEW = 64  # elements of an argument that is cut one by one
 
@@ -91,8 +92,23 @@ def _candidates(t: Trial) -> Iterator[Call]:
         return
     if prod(t.call.positional[0].shape) > _FEW:  # one value in every place is short, however many there are
         yield from _simpler(t)
+    yield from _beside_one(t)
     yield from _cut_operation(t)
     yield from _simpler(t)
+
+
+def _beside_one(t: Trial) -> Iterator[Call]:
+    """Of a call with one parameter the element shown and one other, of which the rest may be without a part."""
+    x, *parameters = t.call.positional
+    values = x.view().ravel()
+    if values.size <= _PAIR or t.call.named.get("block_size") is not None or values.dtype.kind in "iu":
+        return
+    numbers = values.astype(np.float64)
+    for peculiar in (np.isnan(numbers), np.isinf(numbers), numbers == 0):
+        if peculiar.any() and not peculiar[t.at]:
+            both = [t.at, int(np.argmax(peculiar))]
+            for two in (both, both[::-1]):
+                yield replace(t.call, positional=(plain(values[two]), *parameters))
 
 
 def _alone(t: Trial) -> Iterator[Call]:

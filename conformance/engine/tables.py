@@ -13,8 +13,8 @@ import numpy as np
 
 from halfeven.conformance.bits import signed_bits, step
 from halfeven.conformance.configuration import DTYPES, code_dtype
+from halfeven.conformance.engine.setting import speaks
 from halfeven.conformance.inputs import boundaries, parameters
-from halfeven.conformance.requirements import requirements
 from halfeven.reference import Grid
 from halfeven.reference.blocks import Array, BlockSize
 from halfeven.reference.model import EvaluationModel
@@ -141,7 +141,7 @@ class Subject:
         scale, zero = self.usual
         with np.errstate(all="ignore"):
             reals = (codes - self._points(zero[None])[0]) * self.document.real_per_code(scale[None], self.grid)[0]
-            return self._kept(reals.astype(self.real))
+            return self.kept(reals.astype(self.real))
 
     @cached_property
     def usual(self) -> tuple[Array, Array]:
@@ -235,9 +235,9 @@ class Subject:
         huge = boundaries.huge(reals, self.real)
         zeros = np.broadcast_to(np.array([0.0, -0.0], self.real), (len(reals), 2))
         x = np.concatenate([np.stack([np.resize(row, widest) for row in near]), beyond, huge, zeros], axis=1)
-        if self._spoken("nan"):
+        if speaks(self.profile, self.operation, "nan"):
             x = np.concatenate([x, np.full((len(x), 2), np.nan, self.real)], axis=1)
-        return self._kept(x)
+        return self.kept(x)
 
     def _near(self, scale: Array, zero: Array) -> Array:
         """The boundaries of a few codes of each pair, ± 1 ulp, or the codes."""
@@ -251,19 +251,15 @@ class Subject:
         reals = self.document.real_per_code(scale, grid)[:, None]
         with np.errstate(all="ignore"):
             ties = ((codes - self._points(zero)[:, None] - 0.5) * reals).astype(self.real)
-        return self._kept(step(ties[..., None], np.arange(-1, 2)).reshape(scale.size, -1))
+        return self.kept(step(ties[..., None], np.arange(-1, 2)).reshape(scale.size, -1))
 
-    def _kept(self, x: Array) -> Array:
+    def kept(self, x: Array) -> Array:
         """Without what the document leaves open: subnormals, and reals below zero where only codes from 0 on are."""
-        if not self._spoken("subnormals") and self.dtype != "float16":  # there they are ordinary numbers
+        ordinary = self.dtype == "float16"  # there they are numbers as any others
+        if not (ordinary or speaks(self.profile, self.operation, "subnormals")):
             tiny = ml_dtypes.finfo(x.dtype).smallest_normal  # type: ignore[no-untyped-call]
             x = np.where(np.abs(x) < tiny, np.copysign(np.zeros((), x.dtype), x), x)
         return np.abs(x) if self.document.parameters[0] == "amax" and self.grid.qmin >= 0 else x
-
-    def _spoken(self, aspect: str) -> bool:
-        """Whether the profile says what is expected there."""
-        wanted = f"{self.profile}/{self.operation}/{aspect}"
-        return any(r.id == wanted and r.basis != "silent" for r in requirements(self.profile))
 
     def _evaluated(self, p: Profile, x: Array, scale: Array, zero: Array, block_size: BlockSize | None = None) -> Array:
         with np.errstate(all="ignore"):

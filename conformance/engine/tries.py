@@ -104,7 +104,8 @@ def _of_operation(e: Evidence, case: Case, expected: Array, actual: Answer) -> D
         return Difference(1, 1, words=said[-1] if said else type(end).__name__)
     codes = case.configuration.operation == "quantize"
     signs = codes and e.item.check == "zero-sign" and expected.dtype == value.dtype
-    found = (compare_codes if codes and not signs else compare_reals)(np.broadcast_to(expected, value.shape), value)
+    wanted = e.closed(case, np.broadcast_to(expected, value.shape), value)
+    found = (compare_codes if codes and not signs else compare_reals)(wanted, value)
     if codes and not found.differing and not e.setting.holds(value.dtype):
         return Difference(1, 1, words=f"wrong dtype: {value.dtype} for codes", leaf="result")
     return Difference(found.points, found.differing, found.steps, found.unit, "", "result", found)

@@ -58,6 +58,6 @@ def _to_code(profile: Profile, given: Given) -> dict[str, Array]:
         added = m.division in Coding.choices()["division"] and m.zero_point == "after-rounding" and bool(z)
         if added and abs(r) < _FAR:
             free = replace(m, clamp="after", overflow="saturate")
-            found["sum"] = codes_of(free, v, r, z, -far, far)
-        found["code"] = codes_of(m, v, r, z, lo, hi)
+            found["sum"] = codes_of(free, r, z, -far, far)
+        found["code"] = codes_of(m, r, z, lo, hi)
     return {name: np.asarray(value).reshape(1) for name, value in found.items()}

@@ -4,8 +4,9 @@ from dataclasses import replace
 
 import numpy as np
 
+from halfeven.conformance.engine.company import companies
 from halfeven.conformance.fingerprints.asking import LARGEST
-from halfeven.conformance.fingerprints.elsewhere import remains, with_special
+from halfeven.conformance.fingerprints.elsewhere import nearest_ties_first, remains, with_special
 from halfeven.conformance.fingerprints.search import Search, Seen, laid_out, splitting
 from halfeven.conformance.fingerprints.subject import Subject, differ
 
@@ -16,6 +17,7 @@ _SMALL = (1e-8, 1e-11, 1e-16, 1e-24)  # below the least scale that some set
 _ONE = 1.0  # of which some think that nothing need be done
 _POWERS = (7, 8, 15, 16, 31, 32)  # of 2: from these quotients on something may wrap
 _FEW = 48  # elements of a small call
+_TELLING = LARGEST // 4 - 1  # inputs: of some companies each of them is one in four
 _REMAINDERS = (1, 2, 3, 5, 8, 11, 12, 15, 31)  # of the sizes beyond multiples of 64 in which tails are looked for
 
 
@@ -37,6 +39,7 @@ def ask_apart(subject: Subject, search: Search) -> None:
         known = (float(np.float32(scale)), z) in subject.pairs
         if not (known or subject.asking.spent or search.late):
             _told_apart(subject, search, subject.seen(splitting([model], subject.asked, scale, z)), where)
+    _ask_in_company(subject, search)
     if subject.asked.operation == "quantize" and not subject.asking.spent:
         given = splitting([model], subject.asked, _QUARTER, zero)
         around = (-abs(zero) - 1, -zero, -1, 0, 1, abs(zero) + 1)
@@ -45,6 +48,16 @@ def ask_apart(subject: Subject, search: Search) -> None:
             x = (np.array(quotients) * given.step).astype(subject.asked.dtype)
         seen = subject.seen(replace(given, x=laid_out(x[np.isfinite(x.astype(np.float64))], given.step)))
         _told_apart(subject, search, seen, "where |x/s| is 2^7 and more")
+
+
+def _ask_in_company(subject: Subject, search: Search) -> None:
+    """Ask the inputs that tell most in calls of which somebody may look at the whole."""
+    if subject.asked.operation == "dequantize":
+        return
+    given = nearest_ties_first(search, subject.asked, _SCALE, (subject.zeros or [subject.fixed or 0])[0])
+    for words, x in companies(given.x[:_TELLING], same=1):
+        if not (subject.asking.spent or search.late):
+            _told_apart(subject, search, subject.seen(replace(given, x=x)), f"in calls {words}")
 
 
 def _told_apart(subject: Subject, search: Search, seen: Seen | None, where: str) -> None:

@@ -2,16 +2,18 @@
 
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
+from itertools import product
 
 import numpy as np
 
 from halfeven.conformance.engine.call import PLAIN, CallShape
+from halfeven.conformance.fingerprints.asking import LARGEST
 from halfeven.conformance.fingerprints.models import Asked, Given, Spent, agreeing, of_model, stages_of
 from halfeven.conformance.fingerprints.search import Search, Seen, scouting, splitting
 from halfeven.conformance.fingerprints.subject import Subject, differ, own_grid
 from halfeven.reference import Grid
 
-__all__ = ["ask_elsewhere", "remains", "with_special"]
+__all__ = ["ask_elsewhere", "nearest_ties_first", "remains", "with_special"]
 
 _SCALES = (0.1, 1 / 3, 0.7)  # whose ties few bits hold, and whose inverse is rounded up and down
 _SIZES = (
@@ -50,7 +52,7 @@ def ask_elsewhere(subject: Subject, search: Search) -> None:
 
 
 def _plainest(subject: Subject, search: Search) -> Given:
-    return _telling(search, subject.asked, _SCALES[0], (subject.zeros or [subject.fixed or 0])[0])
+    return nearest_ties_first(search, subject.asked, _SCALES[0], (subject.zeros or [subject.fixed or 0])[0])
 
 
 def _asked(subject: Subject, search: Search, given: Given, shape: CallShape = PLAIN) -> bool | None:
@@ -81,12 +83,14 @@ def _ask_between(subject: Subject, search: Search, known: Mapping[bool, set[int]
 
 
 def with_special(given: Given) -> Iterator[Given]:
-    """The finite inputs, few of them, and all with NaN or one of the infinities: some look at a whole call."""
+    """The inputs in calls that somebody may look at as a whole, each small and large: of finite numbers alone, too."""
     if given.asked.operation == "dequantize":
         return
     x = given.x[np.isfinite(given.x.astype(np.float64))]
-    others = (np.append(x, np.array(one, x.dtype)) for one in (np.nan, np.inf, -np.inf))
-    yield from (replace(given, x=some) for some in (x, x[:_LAID], *others) if some.size)
+    others = [x, x[x != 0], *(np.append(x, np.array(one, x.dtype)) for one in (np.nan, np.inf, -np.inf))]
+    for some, size in product(others, (_LAID, LARGEST - 1)):
+        if some.size:
+            yield replace(given, x=np.append(np.resize(some, size - 1), some[-1:]))
 
 
 def remains(search: Search, seen: Seen) -> bool:
@@ -107,7 +111,7 @@ def remains(search: Search, seen: Seen) -> bool:
 def _calls(subject: Subject, search: Search) -> Iterator[tuple[Given, CallShape]]:
     zeros = subject.zeros or [subject.fixed or 0]
     asked = subject.asked
-    telling = [_telling(search, asked, s, zeros[turn % len(zeros)]) for turn, s in enumerate(_SCALES)]
+    telling = [nearest_ties_first(search, asked, s, zeros[turn % len(zeros)]) for turn, s in enumerate(_SCALES)]
     for turn, n in enumerate(_SIZES):
         given = telling[turn % len(telling)]
         yield replace(given, x=np.resize(np.roll(given.x, -8 * turn), n)), PLAIN
@@ -123,7 +127,7 @@ def _calls(subject: Subject, search: Search) -> Iterator[tuple[Given, CallShape]
             yield scouting(replace(asked, grid=other), s, subject.zeros[0] if subject.zeros else 0), PLAIN
 
 
-def _telling(search: Search, asked: Asked, scale: float, zero: int) -> Given:
+def nearest_ties_first(search: Search, asked: Asked, scale: float, zero: int) -> Given:
     """Inputs at which codes change, those first that are nearest to a tie."""
     given = splitting([search.first()], asked, scale, zero)
     with np.errstate(all="ignore"):

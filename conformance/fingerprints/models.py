@@ -218,12 +218,11 @@ class Stages:
             if tree is None:
                 tree = self._tree(partial(self._integers, z, v))
                 self._second[key] = tree
-            is_nan = self._kept.number(np.isnan(self._kept.arrays[v]).astype(np.float32))
             for cube in merged(parts):
                 for part, r in tree.leaves(cube):
                     self._followed()
                     if seen is None or self._may_be(r, seen):
-                        found.setdefault((z, is_nan, r), []).append(part)
+                        found.setdefault((z, r), []).append(part)
         return found
 
     def _codes(self, states: dict[Any, list[Cube]]) -> dict[Any, list[Cube]]:
@@ -293,10 +292,9 @@ class Stages:
         zero, quotient = self._kept.arrays[z], self._kept.arrays[v]
         return self._kept.number(np.asarray(rounded_of(model, quotient, zero, self._lo, self._hi)))
 
-    def _limited(self, z: int, is_nan: int, r: int, model: Any) -> int:
+    def _limited(self, z: int, r: int, model: Any) -> int:
         zero, integers = self._kept.arrays[z], self._kept.arrays[r]
-        v = np.where(self._kept.arrays[is_nan] != 0, np.nan, 0.0)
-        q = codes_of(model, v, integers, zero, self._lo, self._hi)
+        q = codes_of(model, integers, zero, self._lo, self._hi)
         return self._kept.number(np.asarray(q).astype(np.float64))
 
     def _reals(self, q: int, model: Any) -> int:

@@ -38,6 +38,7 @@ def test_it_is_asked_of_the_grids_that_it_is_made_for() -> None:
     found = check(exact, profile="onnx", grids=("int8",))
     grids = {(g["qmin"], g["qmax"]) for r in found.results if (g := r.configuration.get("grid"))}
     assert grids == {(-128, 127)}
+    assert check(exact, profile="onnx", grids=(Grid(-8, 7), "uint4"), first=True).conforms
     with pytest.raises(ValueError, match="grid='float8' is not accepted"):
         check(exact, profile="onnx", grids=("float8",))
 

@@ -159,9 +159,8 @@ def _around(x: Any, *_: Any, **__: Any) -> Any:
     return kept
 
 
-def _raising(error: type[BaseException]) -> Callable[..., Any]:
-    def function(**_: Any) -> Any:
-        msg = "no"
+def _raising(error: type[BaseException], msg: str = "no") -> Callable[..., Any]:
+    def function(*_: Any, **__: Any) -> Any:
         raise error(msg)
 
     return function
@@ -224,7 +223,10 @@ def _calls() -> Iterator[Row]:
         lambda x, s, z, **_: torch.ones(x.shape), lambda x, s, z, **_: torch.ones(x.shape, device="meta"),
         lambda x, s, z, **_: [torch.is_grad_enabled(), torch.is_inference_mode_enabled(), torch.get_num_threads()],
         lambda x, s, z, **_: torch.set_num_threads(3), lambda x, s, z, **_: getattr(x, "requires_grad", None),
-        lambda x, s, z, **_: _COUNTED.append(0) or len(_COUNTED),
+        lambda x, s, z, **_: _counted(), lambda x, s, z, **_: (0, _counted()),
+        lambda x, s, z, **_: np.ones(2) + _counted() * 2.0**-50,
+        lambda x, s, z, **_: dict.fromkeys("abcdefghijkl"[_counted():], x),
+        _raising(ValueError, "no " * 8000), _raising(ValueError, "no " * 3000),
     ]  # fmt: skip
     for function, array, operation in product(fakes, ("numpy", "torch"), right.operations):
         for blocks, shape in product((None, (1, 3)), _SHAPES):
@@ -249,6 +251,14 @@ def _calls() -> Iterator[Row]:
 
 
 _COUNTED: list[int] = []
+
+
+def _counted() -> int:
+    """How often it was asked since a worker was made."""
+    _COUNTED.append(0)
+    return len(_COUNTED)
+
+
 _SHAPES = (
     PLAIN,
     CallShape(layout="stepped"),

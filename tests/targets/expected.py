@@ -43,7 +43,7 @@ def forward(job: Job) -> Array:
         shift = np.asarray(job.shift, t)
         if job.op == "QuantizeDequantizeShifted":
             v = v - shift
-        q = model.codes_of(_MODEL, v, model.rounded_of(_MODEL, v, z, lo, hi), z, lo, hi)
+        q = model.codes_of(_MODEL, model.rounded_of(_MODEL, v, z, lo, hi), z, lo, hi)
         if job.op == "Quantize" and to.kind in "iu":
             # NaN, from wherever it comes, has the code of 0; an offset that is NaN counts as 0.
             of_nan = np.clip(np.where(np.isnan(z), 0, z), lo, hi)

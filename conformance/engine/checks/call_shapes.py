@@ -6,7 +6,7 @@ from halfeven.conformance.engine.evidence import Evidence
 from halfeven.conformance.engine.explore import beyond
 from halfeven.conformance.engine.grids import grids
 from halfeven.conformance.engine.operation_calls import operation_calls, subject
-from halfeven.conformance.engine.practice import practice_calls
+from halfeven.conformance.engine.practice import company_calls, practice_calls
 
 __all__ = ["call_shapes"]
 
@@ -21,5 +21,6 @@ def call_shapes(e: Evidence) -> None:
     largest = None if whole else _SMALL
     calls = operation_calls(item.offer, of, tier=item.tier, largest=largest)
     usual = practice_calls(item.offer, of, item.offer.granularities, largest)
-    e.expect_calls((asked.call, asked.expected) for asked in chain(usual, calls))
+    peculiar = company_calls(item.offer, of, item.offer.granularities)
+    e.expect_calls((asked.call, asked.expected) for asked in chain(usual, peculiar, calls))
     beyond(e)

@@ -139,7 +139,7 @@ class Coder:
                     known[seen[*key, overflow, stored]][0].append(box)
                     continue
                 ended = like(model, {"overflow": overflow} | ({"ends": stored} if stored else {}))
-                codes = self._finished(ended, row, parts)
+                codes = self._finished(ended, parts)
                 seen[*key, overflow, stored] = ends = (codes.tobytes(),)
                 if ends in known:
                     known[ends][0].append(box)
@@ -218,10 +218,10 @@ class Coder:
         whole = zip(self._groups, row.made.parts, self._zeros, strict=True)
         return [rounded_of(model, v, z, g.lo, g.hi) for g, v, z in whole]
 
-    def _finished(self, model: EvaluationModel, row: Row, parts: Sequence[Array]) -> Array:
+    def _finished(self, model: EvaluationModel, parts: Sequence[Array]) -> Array:
         found = []
-        for g, v, r, z in zip(self._groups, row.made.parts, parts, self._zeros, strict=True):
-            q = codes_of(model, v, r, z, g.lo, g.hi)
+        for g, r, z in zip(self._groups, parts, self._zeros, strict=True):
+            q = codes_of(model, r, z, g.lo, g.hi)
             with np.errstate(all="ignore"):
                 found.append((q if g.narrowed is None else q.astype(g.narrowed)).astype(np.float64))
         return np.concatenate(found)
@@ -232,7 +232,7 @@ class Coder:
             return ({},)
         parts, modes = self._integers(model, row), []
         for nan in CHOICES["nan"]:
-            made = self._finished(like(model, {"nan": nan}), row, parts)
+            made = self._finished(like(model, {"nan": nan}), parts)
             if same_codes(made[odd], codes[odd]).all():
                 modes.append(nan)
         return ({"nan": tuple(modes)},) if modes else ()

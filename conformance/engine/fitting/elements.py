@@ -134,7 +134,7 @@ class Elements:
     def _codes(self, model: EvaluationModel) -> Array:
         z = np.broadcast_to(zero_of(model, self.zero), self.x.shape)
         v = quotients(model, self.x, self.scale, z, self.lo, self.hi, self.compute(model))
-        return codes_of(model, v, rounded_of(model, v, z, self.lo, self.hi), z, self.lo, self.hi)
+        return codes_of(model, rounded_of(model, v, z, self.lo, self.hi), z, self.lo, self.hi)
 
 
 def same_codes(a: Array, b: Array) -> Array:

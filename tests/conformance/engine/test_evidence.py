@@ -10,7 +10,7 @@ import torch
 
 from halfeven.conformance import Backend, Unsupported
 from halfeven.conformance.configuration import Case, Configuration
-from halfeven.conformance.engine.call import Answer, Call, CallShape
+from halfeven.conformance.engine.call import Answer, Call, CallShape, sent
 from halfeven.conformance.engine.evidence import Crash, Ended, Evidence, Fault
 from halfeven.conformance.engine.plan import plan
 from halfeven.conformance.workers.inside import Inside
@@ -55,6 +55,35 @@ def test_reals_are_counted_in_ulps_and_in_code_steps_once_one_is_on_another_code
     e = evidence(lambda x, scale, zero_point, *, qmin, qmax: x + 2, "fake_quantize")
     e.expect([case(operation="fake_quantize")])
     assert (e.steps, e.unit) == (2, "code steps")
+
+
+def test_of_nan_on_which_the_document_is_silent_whatever_comes_is_right_and_the_rest_is_judged() -> None:
+    calls = [call([1, np.nan, 2.5]), call([np.nan])]
+    for function in (good, lambda *a, **k: torch.where(torch.isnan(a[0]), 99, good(*a, **k))):
+        e = evidence(function)
+        e.expect_calls((c, Answer("returned", np.float32([1, 0, 2])[: c.positional[0].shape[0]])) for c in calls)
+        assert (e.made, e.points, e.differing) == (2, 4, 0)
+    e = evidence(lambda *a, **k: good(*a, **k) + torch.isnan(a[0]).any())
+    e.expect_calls([(calls[0], Answer("returned", np.float32([1, 0, 2])))])
+    assert [f.difference.comparison.where.tolist() for f in e.findings if f.difference.comparison] == [[0, 2]]
+
+
+def test_nan_may_be_refused_where_the_document_is_silent() -> None:
+    def finite(x: Any, scale: Any, zero_point: Any, *, qmin: int, qmax: int) -> Any:
+        if x.isnan().any() or (x == 5).any():
+            raise ValueError
+        return good(x, scale, zero_point, qmin=qmin, qmax=qmax)
+
+    e = evidence(finite)
+    e.expect_calls([(call([1, np.nan]), Answer("returned", np.int8([1, 0])))])
+    assert e.refused == ["NaN: raises ValueError, and the document is silent of it"]
+    with pytest.raises(Crash, match="ValueError"):
+        e.expect_calls([(call([1, 5]), Answer("returned", np.int8([1, 5])))])
+
+
+def call(values: Any) -> Call:
+    x = [np.asarray(values, np.float32), np.asarray(1, np.float32), np.asarray(0, np.int32)]
+    return Call("onnx:quantize", tuple(map(sent, x)), {"qmin": -128, "qmax": 127})
 
 
 @pytest.mark.parametrize(

@@ -66,8 +66,13 @@ def slow_with_nan(x, scale, zero_point, *, qmin, qmax):
 
 
 def quick_if_finite(x, scale, zero_point, *, qmin, qmax):
-    v = x * (F32(1) / scale) if np.isfinite(x).all() else x / scale
-    return np.clip(np.rint(v) + zero_point, qmin, qmax)
+    return by_reciprocal_where(np.isfinite(x).all(), x, scale, zero_point, qmin, qmax)
+
+
+def away_if_finite(x, scale, zero_point, *, qmin, qmax):
+    v = x / scale
+    r = np.trunc(v + np.copysign(F32(0.5), v)) if np.isfinite(x).all() else np.rint(v)
+    return np.clip(r + zero_point, qmin, qmax)
 
 
 def long_tails(x, scale, zero_point, *, qmin, qmax):
@@ -81,6 +86,23 @@ def long_tails(x, scale, zero_point, *, qmin, qmax):
 def newton(x, scale, zero_point, *, qmin, qmax):
     r = np.asarray((F32(1) / scale).view(np.uint32) & np.uint32(0xFFFFF800), np.uint32).view(F32)
     return np.clip(np.rint(x * (r * (F32(2) - scale * r))) + zero_point, qmin, qmax)
+
+
+def by_reciprocal_where(holds, x, scale, zero_point, qmin, qmax):
+    v = x * (F32(1) / scale) if holds else x / scale
+    return np.clip(np.rint(v) + zero_point, qmin, qmax)
+
+
+def in_descending_order(x, scale, zero_point, *, qmin, qmax):
+    return by_reciprocal_where(x.size > 3 and (np.diff(x) <= 0).all(), x, scale, zero_point, qmin, qmax)
+
+
+def of_mostly_zeros(x, scale, zero_point, *, qmin, qmax):
+    return by_reciprocal_where((x == 0).mean() > 0.5, x, scale, zero_point, qmin, qmax)
+
+
+def with_a_zero(x, scale, zero_point, *, qmin, qmax):
+    return by_reciprocal_where((x == 0).any(), x, scale, zero_point, qmin, qmax)
 
 
 def bfloat_by_bits(x):
@@ -103,6 +125,8 @@ def test_an_inverse_shows_in_16_bits(dtype: str) -> None:
         (least_scale, "with scale 1e-08"),
         (partial(least_scale, least=1e-15), "with scale 1e-16"),
         (quick_after_relu, "with zero point -128"),
+        (in_descending_order, "in calls in descending order"),
+        (of_mostly_zeros, "in calls that are mostly zero"),
     ],
 )
 def test_what_is_answered_otherwise_elsewhere_is_told_apart(function: Callable[..., Any], where: str) -> None:
@@ -114,7 +138,7 @@ def test_what_is_answered_otherwise_elsewhere_is_told_apart(function: Callable[.
     assert (found.fields["division"], found.fields["rounding"]) == ("divide", "half-even")
 
 
-@pytest.mark.parametrize("function", [four_decimals, by_all_elements])
+@pytest.mark.parametrize("function", [four_decimals, by_all_elements, with_a_zero])
 def test_no_size_is_a_region_by_chance(function: Callable[..., Any]) -> None:
     found = asked(function)
     assert not found.explained
@@ -140,6 +164,8 @@ def test_the_least_zero_point_and_the_scale_1_are_asked(function: Callable[..., 
 def test_what_a_whole_call_holds_is_no_size() -> None:
     told = asked(slow_with_nan).fields["rounding"]
     assert told == "depends on the region (calls without NaN in them): there half-away, else half-even"
+    told = asked(away_if_finite).fields["rounding"]
+    assert told == "depends on the region (calls of finite numbers alone): there half-away, else half-even"
     told = asked(quick_if_finite).fields["division"]
     assert told == "depends on the region (calls of finite numbers alone): there reciprocal, else divide"
 
