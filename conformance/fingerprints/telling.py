@@ -1,12 +1,11 @@
 """Data that tell formulas of one kind apart, drawn by the number of the turn."""
 
-import ml_dtypes
 import numpy as np
 
 from halfeven.conformance.backends.protocol import KINDS
 from halfeven.reference.blocks import Array
 
-__all__ = ["data", "nans"]
+__all__ = ["data"]
 
 _SHAPE = (16, 64)
 _BITS = 12  # of a significand: ties of all floats that are narrower
@@ -43,17 +42,3 @@ def data(kind: str, turn: int, dtype: "np.dtype[np.generic]") -> Array:
         found = x.astype(dtype)
         near = np.nextafter(found.astype(np.float32), np.float32(turn % 2)).astype(dtype)
     return np.asarray(np.where(generator.random(_SHAPE) < _NEAR, near, found)) if kind == "cast" else found
-
-
-def nans(t: "np.dtype[np.generic]") -> Array:
-    """16 rows of the same eight NaN: the usual one, then of either sign those that carry most and least, also signals.
-
-    >>> [hex(n) for n in nans(np.dtype(np.float16))[0, :4].view(np.uint16).tolist()]
-    ['0x7e00', '0x7e01', '0x7c01', '0x7fff']
-    """
-    bits = 8 * t.itemsize
-    u = np.dtype(f"u{t.itemsize}")
-    infinity = int(np.array(np.inf, t).view(u))
-    quiet, sign = infinity | 1 << int(ml_dtypes.finfo(t).nmant) - 1, 1 << bits - 1  # type: ignore[no-untyped-call]
-    found = [quiet, quiet + 1, infinity + 1, sign - 1]
-    return np.resize(np.array([*found, *(sign | n for n in found)], u).view(t), (16, 64))

@@ -310,3 +310,21 @@ def run_python(program: Path) -> str:
 def test_an_operation_and_a_formula_are_not_both_accepted() -> None:
     with pytest.raises(ValueError, match="operation='dequantize' is not accepted with formula='onnx/QuantizeLinear'"):
         check(lambda x, y_scale: x, formula="onnx/QuantizeLinear", operation="dequantize")
+
+
+def test_a_cast_that_makes_infinities_of_some_nans_differs() -> None:
+    def encode(x: torch.Tensor, format: Any, overflow: str) -> torch.Tensor:  # noqa: A002 - the formula's own word
+        if format != "bfloat16" or x.dtype != torch.float32 or overflow != "special":
+            raise Unsupported("another")
+        u = x.view(torch.int32).to(torch.int64) & 0xFFFFFFFF
+        nearest = (u + 0x7FFF + (u >> 16 & 1)) >> 16
+        usual = nearest | 0x40 * torch.isnan(x)  # so that those alone differ that are carried beyond
+        return usual.to(torch.int32).to(torch.uint16)
+
+    found = check(encode, formula="number-formats/encode")
+    wrong = {r.requirement: r.witness for r in found.results if r.outcome == "differs"}
+    assert [*wrong] == ["number-formats/encode/nan-code"]
+    [w] = wrong.values()
+    assert w is not None
+    assert w.reproduced
+    assert "np.uint32).view(np.float32)" in w.script, w.script

@@ -7,6 +7,7 @@ import ml_dtypes
 import numpy as np
 
 from halfeven.conformance.bits import step
+from halfeven.conformance.inputs.nans import nans
 from halfeven.conformance.requirement import Calls, documented, expected, measured
 from halfeven.reference.blocks import Array
 from halfeven.reference.minifloat import FLOAT_FORMATS, Specials, decode, format_of
@@ -282,9 +283,11 @@ def far_beyond() -> Calls:
 
 @measured(_ENCODE, "ml_dtypes 0.6.0; OFP8 1.0 demands a NaN and leaves its code open", aspect="nan-code")
 def nan() -> Calls:
-    """NaN becomes NaN under either policy; its code has the sign of the input where there is one, and of the mantissa
-    bits of an IEEE format the first alone."""
+    """NaN of any bits becomes NaN under either policy; its code has the sign of the input where there is one, and of
+    the mantissa bits of an IEEE format the first alone."""
     for dtype in _SOURCES:
+        # A float16, and a bfloat16 of a bfloat16, may keep more of the bits.
+        yield from _encoded(nans(dtype), *(n for n in _SMALL if n in _WITH_NAN), *["bfloat16"] * (dtype != _BF16))
         yield from _encoded(_both(np.array([np.nan, 1.0], dtype)), *(n for n in _WITH_NAN if n != _E8M0))
         yield from _encoded(_both(np.array([np.nan], dtype)), _E8M0)
 
