@@ -23,6 +23,7 @@ _SOME = 96
 _MODERATE = 40  # codes from zero
 _TAIL = 63  # elements: of every vector width there is a longest rest
 _FEW_LEFT = 1 << 16  # models that are followed although no model gives everything
+_OF_NAN = ("nan", "integer", "overflow", "ends", "clamp")  # what decides the code of a quotient that is NaN
 _PARTS = 1 << 22  # of the models that are followed; what is known needs at most 40 % of it: a fake bfloat16 of 8 bits
 _PER_MODEL = 700  # inputs in a call that one model asks for
 
@@ -177,11 +178,18 @@ class Search:
 
     def take_nan(self) -> Array | None:
         """What came of NaN, where no model that remains gives it."""
-        before = self.against
+        before, every = self.against, self.cubes
+        if many := bool(before) and size(every) >= _FEW_LEFT:  # the arithmetic, which is not known, makes NaN of NaN
+            known, first = values(every), self.first()
+            self.cubes = [{n: v if n in _OF_NAN else (getattr(first, n),) for n, v in known.items()}]
         self.against = []
         for one in self.nan:
             self._take(one)
         lost, self.against = self.against, before
+        if many:
+            told = values(self.cubes)["nan"]
+            self.cubes = [{**cube, "nan": tuple(v for v in cube["nan"] if v in told)} for cube in every]
+            self.cubes = [cube for cube in self.cubes if cube["nan"]] or every
         if not lost:
             return None
         self.cubes = merged([{**cube, "nan": cube["nan"][:1]} for cube in self.cubes])
