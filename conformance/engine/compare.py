@@ -1,13 +1,14 @@
 """Gap on bits: codes in code steps, reals in ulps and the sign of zero. No tolerance anywhere."""
 
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from halfeven.conformance.bits import ordered, signed_bits
 from halfeven.reference.blocks import Array
 
-__all__ = ["Gap", "compare_codes", "compare_reals"]
+__all__ = ["Gap", "but_for", "compare_codes", "compare_reals"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -23,6 +24,15 @@ class Gap:
     def differing(self) -> int:
         """The number of points that differ."""
         return len(self.where)
+
+
+def but_for(nans: Array | None, compare: Callable[[Array, Array], Gap], expected: Array, actual: Array) -> Gap:
+    """What ``compare`` finds of the places that are not open; open are those of ``nans``, or none."""
+    if nans is None:
+        return compare(expected, actual)
+    kept = np.flatnonzero(~nans)
+    found = compare(expected.ravel()[kept], actual.ravel()[kept])
+    return replace(found, where=kept[found.where])
 
 
 def compare_codes(expected: Array, actual: Array) -> Gap:

@@ -12,12 +12,12 @@ import numpy as np
 from halfeven.conformance.backends.offer import keywords
 from halfeven.conformance.configuration import DTYPES, Array, Case
 from halfeven.conformance.engine.call import CHANGED, PLAIN, Answer, Call, CallShape, arguments_of, breaches, sent
-from halfeven.conformance.engine.compare import Gap, compare_codes, compare_reals
+from halfeven.conformance.engine.compare import Gap, but_for, compare_codes, compare_reals
 from halfeven.conformance.engine.fitting.elements import flat
 from halfeven.conformance.engine.item import Item
 from halfeven.conformance.engine.judge import Difference, Sums, differences
 from halfeven.conformance.engine.memory import POISONS, Strided
-from halfeven.conformance.engine.setting import Setting, evaluation_of
+from halfeven.conformance.engine.setting import Setting, evaluation_of, speaks
 from halfeven.conformance.engine.tier import TIERS, Volume
 from halfeven.conformance.requirement import Arguments
 from halfeven.conformance.workers import Worker
@@ -220,7 +220,7 @@ class Evidence:
         """Count what differs between two arrays, codes or reals by the case's operation."""
         codes = case.configuration.operation == "quantize" and not (signs and expected.dtype == actual.dtype)
         expected = np.broadcast_to(expected, actual.shape)
-        found = (compare_codes if codes else compare_reals)(expected, actual)
+        found = but_for(self.open_nans(case), compare_codes if codes else compare_reals, expected, actual)
         self.points += found.points
         self.unit = self.unit or found.unit
         asked = Judged(Answer("returned", expected), Answer("returned", actual), case, call)
@@ -236,10 +236,14 @@ class Evidence:
             difference = Difference(found.points, found.differing, found.steps, found.unit, "", "result", found)
             self.findings.append(Finding(asked, difference, own))
 
-    def closed(self, case: Case, expected: Array, actual: Array) -> Array:
-        """What is expected; where the document leaves open what becomes of NaN, what came of it."""
-        nans = self._open_nans(case)
-        return expected if nans is None else np.where(nans, actual, expected)
+    def open_nans(self, case: Case) -> Array | None:
+        """Where the input is NaN, of which the document is silent; None where there is none, or NaN is asked about."""
+        operation = case.configuration.operation
+        if operation == "dequantize" or self.item.requirement.aspect == "nan":
+            return None
+        if speaks(self.setting.profile.name, operation, "nan") or not (nans := np.isnan(case.x)).any():
+            return None
+        return np.asarray(nans)
 
     def answers(self, calls: Sequence[Call]) -> Sequence[Answer]:
         """What came of the calls; what they changed of the process is kept."""
@@ -267,9 +271,8 @@ class Evidence:
 
     def _judged(self, call: Call, expected: Answer, actual: Answer) -> None:
         if _of_operation(call):
-            case, wanted = self._case_of(call), expected.value
-            value = self._value(case, call, actual)
-            self.compare(case, self.closed(case, wanted, value), value, call=call)
+            case = self._case_of(call)
+            self.compare(case, expected.value, self._value(case, call, actual), call=call)
             return
         if actual.kind == "ended":
             self.spoilt.append((call, actual))
@@ -290,14 +293,7 @@ class Evidence:
             self.findings.append(Finding(asked, difference))
 
     def _holds_open_nans(self, call: Call) -> bool:
-        return _of_operation(call) and self._open_nans(self._case_of(call)) is not None
-
-    def _open_nans(self, case: Case) -> Array | None:
-        """Where the input is NaN, of which the document is silent; None where nowhere, or where NaN is asked about."""
-        if case.x.dtype.kind in "iu" or self.item.requirement.id.endswith("/nan") or self.setting.speaks_of("nan"):
-            return None
-        nans = np.isnan(case.x)
-        return np.asarray(nans) if nans.any() else None
+        return _of_operation(call) and self.open_nans(self._case_of(call)) is not None
 
     def _case_of(self, call: Call) -> Case:
         x, scale, *zero = (a.view() for a in call.positional)

@@ -237,7 +237,9 @@ def _elements(
         dtypes = (case.x.dtype, case.scale.dtype, case.zero.dtype, values.dtype)
         key = _Alike(c.grid, shared(case, a.shape), dtypes, a.shape, values.size, last)
         few = _few(wrong, -(-3 * each // 4))
-        for differs, places in ((True, few), (False, _agreeing(case, wrong, each - len(few)))):
+        nans = e.open_nans(case)
+        untold = wrong if nans is None else np.append(wrong, np.flatnonzero(nans))
+        for differs, places in ((True, few), (False, _agreeing(case, wrong, untold, each - len(few)))):
             if len(places):
                 found.setdefault(key, []).append((differs, *_at(case, places), values[places], places))
     c = e.setting.configuration
@@ -297,11 +299,14 @@ def _parameter(p: Array, shape: Shape, block: BlockSize | None, at: tuple[Array,
     return np.asarray(p[tuple(i // b for i, b in zip(at, block, strict=True))])
 
 
-def _agreeing(case: Case, wrong: Array, count: int) -> Array:
-    """Of the places that agree those that tell most: next to one that differs, at an end, near a tie, and any."""
+def _agreeing(case: Case, wrong: Array, untold: Array, count: int) -> Array:
+    """Of the places that agree those that tell most: next to one that differs, at an end, near a tie, and any.
+
+    ``untold`` are all that differ, and those of which nothing is expected.
+    """
     size = case.x.size
     agrees = np.ones(size, bool)
-    agrees[wrong] = False
+    agrees[untold] = False
     some = _few(wrong, _CANDIDATES // 4)
     next_to = np.stack([some - 1, some + 1], 1).ravel()
     ends = np.stack([size - 1 - np.arange(min(size, 16)), np.arange(min(size, 16))], 1).ravel()

@@ -30,9 +30,10 @@ def _is_the_releases_own(e: Evidence, asked: Judged) -> bool:
     if not release:
         return False
     if asked.case is not None:
-        expected = np.asarray(asked.expected.value)
-        said = e.closed(asked.case, evaluation_of(PROFILES[document], asked.case), expected)
-        return not np.array_equal(said, expected, equal_nan=True)
+        said, expected = evaluation_of(PROFILES[document], asked.case), np.asarray(asked.expected.value)
+        nans = e.open_nans(asked.case)
+        judged = ... if nans is None else ~nans
+        return not np.array_equal(said[judged], expected[judged], equal_nan=True)
     claimed = formula_of(item.requirement.formula, item.offer.profile)
     if not claimed.version:
         return False

@@ -16,6 +16,7 @@ from halfeven.conformance.engine.judge import answer_of
 from halfeven.conformance.engine.memory import Strided, plain
 from halfeven.conformance.engine.operation_calls import operation_calls, subject
 from halfeven.conformance.engine.practice import company_calls, practice_calls
+from halfeven.conformance.engine.setting import speaks
 from halfeven.conformance.engine.tier import Tier
 from halfeven.conformance.systems import call_sets
 from halfeven.reference import Grid
@@ -98,7 +99,9 @@ def calls_of(part: Part, a: Offer, b: Offer, tier: Tier, seed: int) -> Iterator[
     kind: Any = "torch" if "torch" in {a.array, b.array} else "numpy"  # negative strides are NumPy's alone
     of = subject(a.profile, part.operation, part.dtype, part.grid, seed)
     offer = replace(a, array=kind)
-    usual, peculiar = practice_calls(offer, of, granularities), company_calls(offer, of, granularities)
+    spoken = speaks(a.profile, part.operation, "nan")
+    peculiar = company_calls(offer, of, granularities, with_nan=spoken)
+    usual = practice_calls(offer, of, granularities)
     for asked in chain(usual, peculiar, operation_calls(offer, of, granularities, tier)):
         yield Both(asked.call, _turned(asked.call, part, a, b), asked.expected)
     if "tensor" in granularities and part.grid.bits <= _DENSE:

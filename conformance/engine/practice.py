@@ -155,19 +155,24 @@ def _alike(offer: Offer, of: Subject, granularities: Sequence[Granularity]) -> I
             yield _plainly(offer, of, plain(x), parameters, block, reason)
 
 
-def company_calls(offer: Offer, of: Subject, granularities: Sequence[Granularity]) -> Iterator[Asked]:
+def company_calls(
+    offer: Offer, of: Subject, granularities: Sequence[Granularity], *, with_nan: bool = True
+) -> Iterator[Asked]:
     """The telling values of two pairs of parameters in the calls that ``companies`` has; arguments as above.
 
-    NaN is among them where the document is silent of it, too: then it leaves open what becomes of NaN, and of nothing
-    else.
+    ``with_nan``: NaN is among them although the document may be silent of it; then it leaves open what becomes of NaN,
+    and of nothing else.
     """
     table, tensor = of.shaped, "tensor" in granularities
-    if of.operation == "dequantize" or not (tensor or granularities):
+    if of.operation == "dequantize" or not granularities:
         return
     other = next((p for p in table.best if table.zero[p] != table.zero[table.best[0]]), table.best[-1])
     for pair in dict.fromkeys((int(table.best[0]), int(other))):
         for words, values in companies(table.x[pair][table.telling]):
-            x = of.kept(values) if tensor else of.kept(values)[None]
+            fits = np.array_equal(of.kept(values), values, equal_nan=True)  # without sign there is no -infinity
+            if not fits or (np.isnan(values).any() and not with_nan):
+                continue
+            x = values if tensor else values[None]
             held = () if tensor else (1, 1)
             parameters = np.full(held, table.scale[pair]), np.full(held, table.zero[pair])
             yield _plainly(offer, of, plain(x), parameters, None if tensor else x.shape, f"calls {words}")

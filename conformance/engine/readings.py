@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from halfeven.conformance.engine.clear import clarity
-from halfeven.conformance.engine.compare import compare_codes, compare_reals
+from halfeven.conformance.engine.compare import but_for, compare_codes, compare_reals
 from halfeven.conformance.engine.evidence import Evidence, Finding, Judged
 from halfeven.conformance.engine.fitting.elements import flat
 from halfeven.conformance.engine.formula import formula_of
@@ -57,9 +57,9 @@ def _evaluates(e: Evidence, profile: Profile, model: Behaviour, asked: Judged) -
     if asked.case is None or not isinstance(model, EvaluationModel):
         return False
     actual = np.asarray(asked.actual.value)
-    found = e.closed(asked.case, evaluation_of(replace(profile, model=model), asked.case), actual)
+    found = evaluation_of(replace(profile, model=model), asked.case)
     compare = compare_codes if asked.case.configuration.operation == "quantize" else compare_reals
-    return not compare(np.broadcast_to(found, actual.shape), actual).differing
+    return not but_for(e.open_nans(asked.case), compare, np.broadcast_to(found, actual.shape), actual).differing
 
 
 def nearer(profile: Profile, finding: Finding) -> str:

@@ -60,10 +60,6 @@ class Setting:
         input_ = self.profile.scale_dtype == "input" or self.configuration.dtype == "float64"
         return self.dtype if input_ else DTYPES["float32"]
 
-    def speaks_of(self, aspect: str) -> bool:
-        """Whether the document says what is expected of an aspect of the operation, such as ``nan``."""
-        return speaks(self.profile.name, self.configuration.operation, aspect)
-
     def case(self, x: Array, scale: Any, zero: Any, **changes: Any) -> Case:
         """A case from ``scale`` (real per code) and ``zero`` (x̂ = (q - z) * s), turned into documented parameters."""
         x = np.asarray(x)

@@ -254,7 +254,7 @@ class Subject:
         return self.kept(step(ties[..., None], np.arange(-1, 2)).reshape(scale.size, -1))
 
     def kept(self, x: Array) -> Array:
-        """Without what the document leaves open: subnormals, and reals below zero where only codes from 0 on are."""
+        """Without subnormals that the document leaves open, and reals below zero where only codes from 0 on are."""
         ordinary = self.dtype == "float16"  # there they are numbers as any others
         if not (ordinary or speaks(self.profile, self.operation, "subnormals")):
             tiny = ml_dtypes.finfo(x.dtype).smallest_normal  # type: ignore[no-untyped-call]

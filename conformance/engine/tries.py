@@ -10,7 +10,7 @@ import numpy as np
 from halfeven.conformance.configuration import Case
 from halfeven.conformance.engine.call import CHANGED, Answer, Call, arguments_of, leaves
 from halfeven.conformance.engine.clear import OPEN, Clarity, clearest
-from halfeven.conformance.engine.compare import compare_codes, compare_reals
+from halfeven.conformance.engine.compare import but_for, compare_codes, compare_reals
 from halfeven.conformance.engine.evidence import Crash, Ended, Evidence, Fault, value_of
 from halfeven.conformance.engine.exhaustive.patterns import Patterns
 from halfeven.conformance.engine.formula import formula_of
@@ -104,8 +104,8 @@ def _of_operation(e: Evidence, case: Case, expected: Array, actual: Answer) -> D
         return Difference(1, 1, words=said[-1] if said else type(end).__name__)
     codes = case.configuration.operation == "quantize"
     signs = codes and e.item.check == "zero-sign" and expected.dtype == value.dtype
-    wanted = e.closed(case, np.broadcast_to(expected, value.shape), value)
-    found = (compare_codes if codes and not signs else compare_reals)(wanted, value)
+    compare = compare_codes if codes and not signs else compare_reals
+    found = but_for(e.open_nans(case), compare, np.broadcast_to(expected, value.shape), value)
     if codes and not found.differing and not e.setting.holds(value.dtype):
         return Difference(1, 1, words=f"wrong dtype: {value.dtype} for codes", leaf="result")
     return Difference(found.points, found.differing, found.steps, found.unit, "", "result", found)

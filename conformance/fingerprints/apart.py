@@ -22,7 +22,7 @@ _REMAINDERS = (1, 2, 3, 5, 8, 11, 12, 15, 31)  # of the sizes beyond multiples o
 
 
 def ask_apart(subject: Subject, search: Search) -> None:
-    """Ask with scales and zero points of which much is made, and where integers may wrap.
+    """Ask with scales and zero points of which much is made, in other company, and where integers may wrap.
 
     What is answered otherwise there is told apart.
     """

@@ -87,10 +87,12 @@ def with_special(given: Given) -> Iterator[Given]:
     if given.asked.operation == "dequantize":
         return
     x = given.x[np.isfinite(given.x.astype(np.float64))]
-    others = [x, x[x != 0], *(np.append(x, np.array(one, x.dtype)) for one in (np.nan, np.inf, -np.inf))]
-    for some, size in product(others, (_LAID, LARGEST - 1)):
+    numbers = [x, x[x != 0]] if (x == 0).any() else [x]
+    ends = [(some, some[-1:]) for some in numbers]
+    ends += [(x, np.array([one], x.dtype)) for one in (np.nan, np.inf, -np.inf)]
+    for (some, end), size in product(ends, (_LAID, LARGEST - 1)):
         if some.size:
-            yield replace(given, x=np.append(np.resize(some, size - 1), some[-1:]))
+            yield replace(given, x=np.append(np.resize(some, size - 1), end))
 
 
 def remains(search: Search, seen: Seen) -> bool:

@@ -23,7 +23,8 @@ _SOME = 96
 _MODERATE = 40  # codes from zero
 _TAIL = 63  # elements: of every vector width there is a longest rest
 _FEW_LEFT = 1 << 16  # models that are followed although no model gives everything
-_OF_NAN = ("nan", "integer", "overflow", "ends", "clamp")  # what decides the code of a quotient that is NaN
+_OF_NAN = ("nan", "integer", "overflow", "ends", "clamp", "sign", "zero_point")  # what the code of NaN depends on
+_OF_REALS = ("form", "product", "subtract", "division", "inverse", "returned")  # and the real of that code
 _PARTS = 1 << 22  # of the models that are followed; what is known needs at most 40 % of it: a fake bfloat16 of 8 bits
 _PER_MODEL = 700  # inputs in a call that one model asks for
 
@@ -181,7 +182,8 @@ class Search:
         before, every = self.against, self.cubes
         if many := bool(before) and size(every) >= _FEW_LEFT:  # the arithmetic, which is not known, makes NaN of NaN
             known, first = values(every), self.first()
-            self.cubes = [{n: v if n in _OF_NAN else (getattr(first, n),) for n, v in known.items()}]
+            free = _OF_NAN if self.asked.operation == "quantize" else (*_OF_NAN, *_OF_REALS)
+            self.cubes = [{n: v if n in free else (getattr(first, n),) for n, v in known.items()}]
         self.against = []
         for one in self.nan:
             self._take(one)
@@ -189,7 +191,7 @@ class Search:
         if many:
             told = values(self.cubes)["nan"]
             self.cubes = [{**cube, "nan": tuple(v for v in cube["nan"] if v in told)} for cube in every]
-            self.cubes = [cube for cube in self.cubes if cube["nan"]] or every
+            self.cubes = [cube for cube in self.cubes if cube["nan"]]
         if not lost:
             return None
         self.cubes = merged([{**cube, "nan": cube["nan"][:1]} for cube in self.cubes])

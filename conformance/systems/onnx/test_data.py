@@ -94,9 +94,15 @@ def write(folder: Path, calls: Sequence[Call], answers: Sequence[Answer]) -> tup
     return len(models), count
 
 
+def _holds_nan(call: Call) -> bool:
+    """Whether an operation is given NaN, of which ONNX is silent: its drivers know one right output."""
+    x = call.positional[0].view()
+    return x.dtype.kind not in "iu" and bool(np.isnan(x).any())
+
+
 def _cases(calls: Sequence[Call], answers: Sequence[Answer]) -> Iterator[_Case]:
     for call, answer in zip(calls, answers, strict=True):
-        if answer.kind == "returned":
+        if answer.kind == "returned" and not (call.formula in _OPERATIONS and _holds_nan(call)):
             try:
                 yield _operation(call, answer) if call.formula in _OPERATIONS else _operator(call, answer)
             except Unsupported:  # no types of ONNX's have these codes or blocks

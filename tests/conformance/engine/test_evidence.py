@@ -4,6 +4,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 import pytest
 import torch
@@ -62,10 +63,28 @@ def test_of_nan_on_which_the_document_is_silent_whatever_comes_is_right_and_the_
     for function in (good, lambda *a, **k: torch.where(torch.isnan(a[0]), 99, good(*a, **k))):
         e = evidence(function)
         e.expect_calls((c, Answer("returned", np.float32([1, 0, 2])[: c.positional[0].shape[0]])) for c in calls)
-        assert (e.made, e.points, e.differing) == (2, 4, 0)
+        assert (e.made, e.points, e.differing) == (2, 2, 0)
     e = evidence(lambda *a, **k: good(*a, **k) + torch.isnan(a[0]).any())
     e.expect_calls([(calls[0], Answer("returned", np.float32([1, 0, 2])))])
     assert [f.difference.comparison.where.tolist() for f in e.findings if f.difference.comparison] == [[0, 2]]
+
+
+def test_nan_is_judged_where_the_document_speaks_of_it() -> None:
+    worker = Inside(Backend("b", "onnx@onnxruntime-1.31", {"quantize": good}))
+    e = Evidence(next(i for i in plan(worker.offer) if i.check == "boundaries"), worker)
+    assert e.open_nans(case([1, np.nan])) is None
+    e.expect_calls([(replace(call([1, np.nan]), formula="onnx@onnxruntime-1.31:quantize"), answer([1, 7]))])
+    assert e.differing == 1
+
+
+def test_codes_in_another_dtype_than_expected_are_compared_beside_nan() -> None:
+    x = np.array([1, np.nan, 2.5], ml_dtypes.bfloat16)
+    parameters = np.asarray(1, ml_dtypes.bfloat16), np.asarray(0, np.float32)
+    asked = Call("aimet:quantize", tuple(map(sent, (x, *parameters))), {"qmin": -128, "qmax": 127})
+    worker = Inside(Backend("b", "aimet", {"quantize": good}, dtypes=("bfloat16",)))
+    e = Evidence(next(i for i in plan(worker.offer) if i.check == "call-shapes"), worker)
+    e.expect_calls([(asked, Answer("returned", np.array([1, np.nan, 3], ml_dtypes.bfloat16)))])
+    assert [f.difference.comparison.where.tolist() for f in e.findings if f.difference.comparison] == [[2]]
 
 
 def test_nan_may_be_refused_where_the_document_is_silent() -> None:
@@ -79,6 +98,10 @@ def test_nan_may_be_refused_where_the_document_is_silent() -> None:
     assert e.refused == ["NaN: raises ValueError, and the document is silent of it"]
     with pytest.raises(Crash, match="ValueError"):
         e.expect_calls([(call([1, 5]), Answer("returned", np.int8([1, 5])))])
+
+
+def answer(codes: list[int]) -> Answer:
+    return Answer("returned", np.int8(codes))
 
 
 def call(values: Any) -> Call:

@@ -42,7 +42,7 @@ CLASSES: dict[str, str] = {
     "nan_is_slow": "0x7fc00000], np.uint32)",
     "infinite_is_slow": "0x7f800000], np.uint32)",
     "descending_is_fast": "x = np.array([",
-    "sparse_is_fast": "0x0, ",
+    "sparse_is_fast": ", 0x0, 0x0], ",
     "constant_is_fast": "x = np.full((",
     "threads_round_up": "torch.set_num_threads(2)",
     "random": "random(x, scale",

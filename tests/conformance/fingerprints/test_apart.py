@@ -101,6 +101,12 @@ def of_mostly_zeros(x, scale, zero_point, *, qmin, qmax):
     return by_reciprocal_where((x == 0).mean() > 0.5, x, scale, zero_point, qmin, qmax)
 
 
+def of_one_value(x, scale, zero_point, *, qmin, qmax):
+    v = x / scale
+    r = np.trunc(v + np.copysign(F32(0.5), v)) if x.size > 1 and (x == x[0]).all() else np.rint(v)
+    return np.clip(r + zero_point, qmin, qmax)
+
+
 def with_a_zero(x, scale, zero_point, *, qmin, qmax):
     return by_reciprocal_where((x == 0).any(), x, scale, zero_point, qmin, qmax)
 
@@ -127,6 +133,7 @@ def test_an_inverse_shows_in_16_bits(dtype: str) -> None:
         (quick_after_relu, "with zero point -128"),
         (in_descending_order, "in calls in descending order"),
         (of_mostly_zeros, "in calls that are mostly zero"),
+        (of_one_value, "in calls of equal elements"),
     ],
 )
 def test_what_is_answered_otherwise_elsewhere_is_told_apart(function: Callable[..., Any], where: str) -> None:
