@@ -192,7 +192,7 @@ class Evidence:
                 if actual.kind == "unsupported":
                     self.refused.append(actual.message)
                 elif actual.kind == "raised" and self._holds_open_nans(call):
-                    self.refused.append(f"NaN: raises {actual.error[0]}, and the document is silent of it")
+                    self.refused.append(f"NaN: raises {actual.error[0]}, and the document is silent on it")
                 elif actual.kind == "raised" and expected.kind != "raised" and _levels(call):
                     raised.append((call, expected, actual))
                 else:

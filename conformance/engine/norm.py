@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from halfeven.conformance.engine.compare import but_for, compare_codes
 from halfeven.conformance.engine.evidence import Evidence, Judged
 from halfeven.conformance.engine.formula import formula_of
 from halfeven.conformance.engine.judge import answer_of, differences
@@ -31,9 +32,7 @@ def _is_the_releases_own(e: Evidence, asked: Judged) -> bool:
         return False
     if asked.case is not None:
         said, expected = evaluation_of(PROFILES[document], asked.case), np.asarray(asked.expected.value)
-        nans = e.open_nans(asked.case)
-        judged = ... if nans is None else ~nans
-        return not np.array_equal(said[judged], expected[judged], equal_nan=True)
+        return bool(but_for(e.open_nans(asked.case), compare_codes, said, expected).differing)
     claimed = formula_of(item.requirement.formula, item.offer.profile)
     if not claimed.version:
         return False

@@ -6,7 +6,7 @@ import numpy as np
 
 from halfeven.conformance.engine.company import companies
 from halfeven.conformance.fingerprints.asking import LARGEST
-from halfeven.conformance.fingerprints.elsewhere import nearest_ties_first, remains, with_special
+from halfeven.conformance.fingerprints.elsewhere import plainest, remains, with_special
 from halfeven.conformance.fingerprints.search import Search, Seen, laid_out, splitting
 from halfeven.conformance.fingerprints.subject import Subject, differ
 
@@ -54,7 +54,7 @@ def _ask_in_company(subject: Subject, search: Search) -> None:
     """Ask the inputs that tell most in calls of which somebody may look at the whole."""
     if subject.asked.operation == "dequantize":
         return
-    given = nearest_ties_first(search, subject.asked, _SCALE, (subject.zeros or [subject.fixed or 0])[0])
+    given = plainest(subject, search)
     for words, x in companies(given.x[:_TELLING], same=1):
         if not (subject.asking.spent or search.late):
             _told_apart(subject, search, subject.seen(replace(given, x=x)), f"in calls {words}")

@@ -21,7 +21,7 @@ from halfeven.conformance.fingerprints.reading import Answered, Reading
 from halfeven.conformance.fingerprints.result import INDISTINGUISHABLE, UNDECIDED, Fingerprint, Nearest, Witnessed
 from halfeven.conformance.fingerprints.scaled import reading_of_scale, splitting_of_scale
 from halfeven.conformance.fingerprints.subject import differ
-from halfeven.conformance.fingerprints.telling import data
+from halfeven.conformance.fingerprints.telling import SHAPE, data
 from halfeven.conformance.fingerprints.units import probes
 from halfeven.conformance.inputs.nans import nans
 from halfeven.reference.blocks import Array
@@ -177,7 +177,7 @@ def _found(search: _Search, name: str) -> tuple[Fingerprint, Sequence[Candidate]
 
 def _with_every_nan(search: _Search, told: Fingerprint, known: Sequence[Candidate]) -> Fingerprint:
     """NaN of other bits too: what is made of the usual one may not be made of all."""
-    x = np.resize(nans(search.dtype), data(search.kind, 0, search.dtype).shape)
+    x = np.resize(nans(search.dtype), SHAPE)
     seen = None if search.asking.spent else search.ask(x)
     if seen is None:
         return told

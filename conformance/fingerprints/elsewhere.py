@@ -13,7 +13,7 @@ from halfeven.conformance.fingerprints.search import Search, Seen, scouting, spl
 from halfeven.conformance.fingerprints.subject import Subject, differ, own_grid
 from halfeven.reference import Grid
 
-__all__ = ["ask_elsewhere", "nearest_ties_first", "remains", "with_special"]
+__all__ = ["ask_elsewhere", "plainest", "remains", "with_special"]
 
 _SCALES = (0.1, 1 / 3, 0.7)  # whose ties few bits hold, and whose inverse is rounded up and down
 _SIZES = (
@@ -46,13 +46,14 @@ def ask_elsewhere(subject: Subject, search: Search) -> None:
             known[alike].add(given.x.size)
     _ask_between(subject, search, known)
     if subject.elsewhere:
-        for given in with_special(_plainest(subject, search)):
+        for given in with_special(plainest(subject, search)):
             if not (subject.asking.spent or search.late):
                 _asked(subject, search, given)
 
 
-def _plainest(subject: Subject, search: Search) -> Given:
-    return nearest_ties_first(search, subject.asked, _SCALES[0], (subject.zeros or [subject.fixed or 0])[0])
+def plainest(subject: Subject, search: Search) -> Given:
+    """The usual scale and zero point, and inputs at which codes change, those first that are nearest to a tie."""
+    return _telling(search, subject.asked, _SCALES[0], (subject.zeros or [subject.fixed or 0])[0])
 
 
 def _asked(subject: Subject, search: Search, given: Given, shape: CallShape = PLAIN) -> bool | None:
@@ -75,7 +76,7 @@ def _ask_between(subject: Subject, search: Search, known: Mapping[bool, set[int]
     below = max(otherwise) >= max(alike)  # whether it is the larger calls that are answered otherwise
     low = max((n for n in alike if n < min(otherwise)), default=0) if below else max(otherwise)
     high = min(otherwise) if below else min(n for n in alike if n > low)
-    given = _plainest(subject, search)
+    given = plainest(subject, search)
     while high - low > 1 and not subject.asking.spent:
         middle = (low + high) // 2
         found = _asked(subject, search, replace(given, x=np.resize(given.x, middle)))
@@ -113,7 +114,7 @@ def remains(search: Search, seen: Seen) -> bool:
 def _calls(subject: Subject, search: Search) -> Iterator[tuple[Given, CallShape]]:
     zeros = subject.zeros or [subject.fixed or 0]
     asked = subject.asked
-    telling = [nearest_ties_first(search, asked, s, zeros[turn % len(zeros)]) for turn, s in enumerate(_SCALES)]
+    telling = [_telling(search, asked, s, zeros[turn % len(zeros)]) for turn, s in enumerate(_SCALES)]
     for turn, n in enumerate(_SIZES):
         given = telling[turn % len(telling)]
         yield replace(given, x=np.resize(np.roll(given.x, -8 * turn), n)), PLAIN
@@ -129,7 +130,7 @@ def _calls(subject: Subject, search: Search) -> Iterator[tuple[Given, CallShape]
             yield scouting(replace(asked, grid=other), s, subject.zeros[0] if subject.zeros else 0), PLAIN
 
 
-def nearest_ties_first(search: Search, asked: Asked, scale: float, zero: int) -> Given:
+def _telling(search: Search, asked: Asked, scale: float, zero: int) -> Given:
     """Inputs at which codes change, those first that are nearest to a tie."""
     given = splitting([search.first()], asked, scale, zero)
     with np.errstate(all="ignore"):

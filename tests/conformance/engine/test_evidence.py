@@ -95,7 +95,7 @@ def test_nan_may_be_refused_where_the_document_is_silent() -> None:
 
     e = evidence(finite)
     e.expect_calls([(call([1, np.nan]), Answer("returned", np.int8([1, 0])))])
-    assert e.refused == ["NaN: raises ValueError, and the document is silent of it"]
+    assert e.refused == ["NaN: raises ValueError, and the document is silent on it"]
     with pytest.raises(Crash, match="ValueError"):
         e.expect_calls([(call([1, 5]), Answer("returned", np.int8([1, 5])))])
 
