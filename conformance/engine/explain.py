@@ -26,7 +26,7 @@ __all__ = ["Explanation", "Part", "explain"]
 _ROUNDS = 12  # of adding to the sample what a model fails
 _BITS = 20.0  # what it takes to believe in a region: that chance puts all that differs into it, one in so many
 _LIKELIEST = 12
-_REGIONS = 60  # that are looked into, of those that are possible; the kernels of the tests need eleven at most
+_REGIONS = 60  # that are looked into, of those that are possible: those by which what fails is split best
 _HALF = 0.5  # of a region's elements, which fail at least where nothing known gives them
 
 
@@ -265,18 +265,13 @@ def _by_region(search: _Search) -> Explanation | None:
     """Two models, each in its region; or one that is right outside of a region."""
     best = search.most
     failing = ~search.given(best)
+    if not failing.any():
+        return None
     sample = search.sample
     search.look(sample.spread(failing, 300), sample.spread(~failing, 100), sample.tails())
     # Most are right outside of a region that holds all that fails.
     every = sorted(wheres(search.facts, failing), key=lambda w: bool((failing & ~w.mask).any()))
-    possible, looked = search.fit().possible(), 0
-    for place in every:
-        sampled = place.mask[search.sample.where]
-        if not (possible(sampled) and possible(~sampled)):
-            continue
-        if looked == _REGIONS:
-            break
-        looked += 1
+    for place in _likeliest(search, every, failing):
         inside, outside = search.whole(place.mask), search.whole(~place.mask)
         if inside is None or outside is None or inside.model is None or outside.model is None:
             continue
@@ -293,6 +288,14 @@ def _by_region(search: _Search) -> Explanation | None:
                 return Explanation(parts, 1.0)
             return Explanation((outside, replace(inside, where=(region,))), 1.0)
     return _without_model(search, every, best, failing)
+
+
+def _likeliest(search: _Search, every: Sequence[Where], failing: Array) -> list[Where]:
+    """The regions inside and outside of which a model may remain, in order, and no more than are looked into."""
+    possible, where = search.fit().possible(), search.sample.where
+    some = [w for w in every if possible(w.mask[where]) and possible(~w.mask[where])]
+    kept = sorted(some, key=lambda w: w.split(failing), reverse=True)[:_REGIONS]
+    return [w for w in some if w in kept]
 
 
 def _without_model(

@@ -47,6 +47,12 @@ class Where:
     region: Region
     mask: Array
 
+    def split(self, some: Array) -> float:
+        """How far elements are split otherwise than chance would split them: bits for each of them."""
+        within, share = (float(a.mean()) for a in (self.mask[some], self.mask))
+        sides = ((within, share), (1 - within, 1 - share))
+        return sum(seen * float(np.log2(seen / usual)) for seen, usual in sides if seen)
+
 
 def facts_of(groups: Sequence[Elements], answers: Sequence[Observed]) -> Facts:
     """What decides in which regions elements are, over all groups in order; ``answers`` are what they come from."""
