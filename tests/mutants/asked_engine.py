@@ -61,6 +61,9 @@ def _pairs_of_arrays() -> Iterator[Row]:
         )  # fmt: skip
         for f, (x, y) in product(("compare_reals", "compare_codes"), pairs):
             yield Row(f, _compared, {"by": f, "expected": x, "actual": y})
+    x, y, open_ = np.float32([[1, np.nan, 3], [4, 5, 6]]), np.float32([[1, 2, 3], [4, 5, 7]]), np.eye(3)[:2] > 0
+    for f, nans in product(("compare_reals", "compare_codes"), (None, open_, ~open_, np.isnan(x), x > 0)):
+        yield Row("but_for", _compared, {"by": f, "expected": x, "actual": y, "nans": nans})
     for x, y in (
         ([1, 2, 3], [1, 2, 4]),
         ([1, 2, 3], [2, 2, 9]),
@@ -78,8 +81,9 @@ def _pairs_of_arrays() -> Iterator[Row]:
         yield Row("float64", _compared, {"by": "compare_reals", "expected": np.array(x), "actual": np.array(y)})
 
 
-def _compared(by: str, expected: np.ndarray, actual: np.ndarray) -> tuple[Any, ...]:
-    found = getattr(compare, by)(expected, actual)
+def _compared(by: str, expected: np.ndarray, actual: np.ndarray, nans: Any = ...) -> tuple[Any, ...]:
+    of = getattr(compare, by)
+    found = of(expected, actual) if nans is ... else compare.but_for(nans, of, expected, actual)
     return found.points, found.where, found.steps, found.unit, found.differing
 
 

@@ -136,18 +136,18 @@ _SECONDS = 5.0
 
 @contextlib.contextmanager
 def seconds_for(seconds: float) -> Iterator[None]:
-    """Raise ``TimedOut`` when the block takes longer than ``seconds``."""
+    """Raise ``TimedOut`` when the block takes longer than ``seconds`` of a core, whatever else the machine does."""
 
     def end(*_: Any) -> None:
         raise TimedOut
 
-    before = signal.signal(signal.SIGALRM, end)
-    signal.setitimer(signal.ITIMER_REAL, seconds)
+    before = signal.signal(signal.SIGPROF, end)
+    signal.setitimer(signal.ITIMER_PROF, seconds)
     try:
         yield
     finally:
-        signal.setitimer(signal.ITIMER_REAL, 0)
-        signal.signal(signal.SIGALRM, before)
+        signal.setitimer(signal.ITIMER_PROF, 0)
+        signal.signal(signal.SIGPROF, before)
 
 
 def _names(code: CodeType) -> set[str]:
