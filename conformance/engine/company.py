@@ -4,32 +4,40 @@ A path for what holds no NaN, for zeros, for what is sorted or all the same answ
 by itself tells of it.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
 
 import numpy as np
 
+from halfeven.conformance.configuration import Case
 from halfeven.reference.blocks import Array
 
-__all__ = ["companies"]
+__all__ = ["TRAITS", "companies", "traits", "traits_of"]
 
 _SAME = 33  # elements of a call that has one value: more than a vector's lanes, and a tail
+_ALIKE = 8  # such calls, of values from the first to the last
 _SPREAD = 4  # of so many elements one is no zero
+_MOST = 0.5
+_LEAST = 3  # elements, of which fewer some do not look at
 
 
-def companies(x: Array, same: int = 4) -> Iterator[tuple[str, Array]]:
-    """Calls of finite floats, in one dimension, with what is peculiar to each in words; ``same`` have one value only.
+def companies(x: Array) -> Iterator[tuple[str, Array]]:
+    """Calls of finite floats, in one dimension, with what is peculiar to each in words.
 
-    >>> for words, values in companies(np.float32([1.5, -0.5]), same=1):
+    >>> for words, values in companies(np.float32([1.5, -0.5])):
     ...     print(words, values[:5])
     in ascending order [-0.5  1.5]
     in descending order [ 1.5 -0.5]
+    without negative numbers [1.5]
+    without positive numbers [-0.5]
     that begin with zero [ 0.   1.5 -0.5]
     that are mostly zero [ 0.   0.   0.   1.5  0. ]
     that end with NaN [ 1.5 -0.5  nan]
     that are mostly NaN [nan nan nan 1.5 nan]
-    that end with infinity [ 1.5 -0.5  inf]
+    that end with +infinity [ 1.5 -0.5  inf]
     that end with -infinity [ 1.5 -0.5 -inf]
     of equal elements [1.5 1.5 1.5 1.5 1.5]
+    of equal elements [-0.5 -0.5 -0.5 -0.5 -0.5]
     """
     x = x[np.isfinite(x.astype(np.float64)) & (x != 0)]
     if not x.size:
@@ -37,14 +45,58 @@ def companies(x: Array, same: int = 4) -> Iterator[tuple[str, Array]]:
     ascending = np.unique(x.astype(np.float64)).astype(x.dtype)
     yield "in ascending order", ascending
     yield "in descending order", ascending[::-1]
+    for sign, words in ((1, "without negative numbers"), (-1, "without positive numbers")):
+        if (some := x[np.sign(x.astype(np.float64)) == sign]).size:
+            yield words, some
     yield "that begin with zero", np.concatenate([np.zeros(1, x.dtype), x])
     yield "that are mostly zero", _among(x, 0.0)
     yield "that end with NaN", np.append(x, np.array(np.nan, x.dtype))
     yield "that are mostly NaN", _among(x, np.nan)
-    for words, end in (("infinity", np.inf), ("-infinity", -np.inf)):
+    for words, end in (("+infinity", np.inf), ("-infinity", -np.inf)):
         yield f"that end with {words}", np.append(x, np.array(end, x.dtype))
-    for value in x[:same]:
-        yield "of equal elements", np.full(_SAME, value)
+    _, first = np.unique(x.astype(np.float64), return_index=True)
+    for i in np.unique(np.linspace(0, first.size - 1, _ALIKE).astype(int)):
+        yield "of equal elements", np.full(_SAME, x[np.sort(first)[i]])
+
+
+def _rises(x: Array) -> bool:
+    return bool((x[:-1] <= x[1:]).all() and x[0] < x[-1])
+
+
+#: What a call may have as a whole, in words that follow "calls": whether its floats have it.
+TRAITS: Mapping[str, Callable[[Array], Any]] = {
+    "without NaN": lambda x: not np.isnan(x).any(),
+    "that are mostly NaN": lambda x: np.isnan(x).mean() > _MOST,
+    "of finite numbers alone": lambda x: np.isfinite(x).all(),
+    "without infinities": lambda x: not np.isinf(x).any(),
+    "without +infinity": lambda x: not (x == np.inf).any(),
+    "without -infinity": lambda x: not (x == -np.inf).any(),
+    "without negative numbers": lambda x: not (x < 0).any(),
+    "without positive numbers": lambda x: not (x > 0).any(),
+    "without zero": lambda x: not (x == 0).any(),
+    "that begin with zero": lambda x: x[0] == 0,
+    "that are mostly zero": lambda x: (x == 0).mean() > _MOST,
+    "in ascending order": _rises,
+    "in ascending order, of 4 elements or more": lambda x: x.size > _LEAST and _rises(x),
+    "in descending order": lambda x: _rises(x[::-1]),
+    "in descending order, of 4 elements or more": lambda x: x.size > _LEAST and _rises(x[::-1]),
+    "of equal elements": lambda x: (x == x[0]).all() and x.size > 1,
+}
+
+
+def traits(x: Array) -> tuple[str, ...]:
+    """What the floats of a call, in order, have as a whole: names of ``TRAITS``.
+
+    >>> traits(np.float32([-1, 0, np.inf]))
+    ('without NaN', 'without -infinity', 'in ascending order')
+    """
+    flat = x.ravel().astype(np.float64)
+    return tuple(words for words, has in TRAITS.items() if has(flat)) if flat.size else ()
+
+
+def traits_of(case: Case) -> tuple[str, ...]:
+    """What a call of an operation has as a whole; codes that are dequantized are not looked at."""
+    return () if case.configuration.operation == "dequantize" else traits(case.x)
 
 
 def _among(x: Array, other: float) -> Array:

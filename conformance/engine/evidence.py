@@ -237,13 +237,16 @@ class Evidence:
             self.findings.append(Finding(asked, difference, own))
 
     def open_nans(self, case: Case) -> Array | None:
-        """Where the input is NaN, of which the document is silent; None where there is none, or NaN is asked about."""
+        """Where the input is NaN, of which the document is silent; None where there is none, or NaN is asked about.
+
+        A trial is of numbers: NaN is open there, whatever the document says.
+        """
         operation = case.configuration.operation
-        if operation == "dequantize" or self.item.requirement.aspect == "nan":
+        aspect = self.item.requirement.aspect
+        if operation == "dequantize" or aspect == "nan" or not (nans := np.isnan(case.x)).any():
             return None
-        if speaks(self.setting.profile.name, operation, "nan") or not (nans := np.isnan(case.x)).any():
-            return None
-        return np.asarray(nans)
+        spoken = aspect != "trial" and speaks(self.setting.profile.name, operation, "nan")
+        return None if spoken else np.asarray(nans)
 
     def answers(self, calls: Sequence[Call]) -> Sequence[Answer]:
         """What came of the calls; what they changed of the process is kept."""

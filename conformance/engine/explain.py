@@ -4,6 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import combinations
+from math import comb, log2
 from typing import Any
 
 import numpy as np
@@ -25,6 +26,8 @@ __all__ = ["Explanation", "Part", "explain"]
 
 _ROUNDS = 12  # of adding to the sample what a model fails
 _BITS = 20.0  # what it takes to believe in a region: that chance puts all that differs into it, one in so many
+_CALLS = 10.0  # and where nothing known is done in it, that chance makes just these calls fail
+_ENOUGH = 64
 _LIKELIEST = 12
 _REGIONS = 60  # that are looked into, of those that are possible: those by which what fails is split best
 _HALF = 0.5  # of a region's elements, which fail at least where nothing known gives them
@@ -271,7 +274,7 @@ def _by_region(search: _Search) -> Explanation | None:
     search.look(sample.spread(failing, 300), sample.spread(~failing, 100), sample.tails())
     # Most are right outside of a region that holds all that fails.
     every = sorted(wheres(search.facts, failing), key=lambda w: bool((failing & ~w.mask).any()))
-    for place in _likeliest(search, every, failing):
+    for place in _looked_into(search, every, failing):
         inside, outside = search.whole(place.mask), search.whole(~place.mask)
         if inside is None or outside is None or inside.model is None or outside.model is None:
             continue
@@ -279,9 +282,9 @@ def _by_region(search: _Search) -> Explanation | None:
         for model, given in ((inside.model, one), (outside.model, other_)):
             if given.all():  # which the sample of the search for one model did not show
                 return Explanation((search.part((), np.ones(search.size, bool), model),), 1.0)
-        told = one & ~other_ & place.mask
-        if told.sum() * np.log2(search.size / place.mask.sum()) >= _BITS:
-            region = place.region.within(search.facts, told, other_ & ~one & ~place.mask)
+        told, told_else = one & ~other_ & place.mask, other_ & ~one & ~place.mask
+        if _bits(int(told.sum()), int(told_else.sum()), place.mask) >= _BITS:
+            region = place.region.within(search.facts, told, told_else)
             if not inside.words and (differing := place.region.others(search.facts, ~one)) is not None:
                 mask = differing.mask(search.facts)  # what is said is where it differs
                 parts = (search.part((), ~mask, inside.model), search.part((differing,), mask, outside.model))
@@ -290,11 +293,23 @@ def _by_region(search: _Search) -> Explanation | None:
     return _without_model(search, every, best, failing)
 
 
-def _likeliest(search: _Search, every: Sequence[Where], failing: Array) -> list[Where]:
+def _bits(inside: int, outside: int, mask: Array) -> float:
+    """How unlikely it is by chance that so many elements which tell two models apart lie as they do, each on its side.
+
+    Either those inside alone, were any element as likely to be one of them, or both, were their places given.
+    """
+    some, others = min(inside, _ENOUGH), min(outside, _ENOUGH)
+    return max(inside * log2(mask.size / mask.sum()), log2(comb(some + others, some)))
+
+
+def _looked_into(search: _Search, every: Sequence[Where], failing: Array) -> list[Where]:
     """The regions inside and outside of which a model may remain, in order, and no more than are looked into."""
     possible, where = search.fit().possible(), search.sample.where
     some = [w for w in every if possible(w.mask[where]) and possible(~w.mask[where])]
-    kept = sorted(some, key=lambda w: w.split(failing), reverse=True)[:_REGIONS]
+    if len(some) <= _REGIONS:
+        return some
+    differing = ~search.given(search.profile.model)
+    kept = sorted(some, key=lambda w: max(w.split(failing), w.split(differing)), reverse=True)[:_REGIONS]
     return [w for w in some if w in kept]
 
 
@@ -320,8 +335,10 @@ def _is_lost(search: _Search, place: Where, failing: Array) -> bool:
     """Whether what fails is in a region because of that: no chance puts it there, and little of the region agrees."""
     mask, call = place.mask, search.facts.call
     if place.region.is_of_calls:
-        return bool(np.isin(call[mask], call[failing]).all())
-    return bool(failing[mask].mean() >= _HALF and failing.sum() * np.log2(search.size / mask.sum()) >= _BITS)
+        inside = np.unique(call[mask])
+        lost = log2(comb(np.unique(call).size, inside.size))
+        return bool(lost >= _CALLS and np.isin(inside, call[failing]).all())
+    return bool(failing[mask].mean() >= _HALF and _bits(int(failing.sum()), 0, mask) >= _BITS)
 
 
 def _nearest(search: _Search) -> Explanation:

@@ -16,6 +16,7 @@ import numpy as np
 from halfeven.conformance.configuration import Array, Case, Configuration
 from halfeven.conformance.engine import batch
 from halfeven.conformance.engine.call import Answer, Call, CallShape, arguments_of, numbers
+from halfeven.conformance.engine.company import traits_of
 from halfeven.conformance.engine.evidence import Evidence, Judged
 from halfeven.conformance.engine.fitting.elements import Observed
 from halfeven.reference import Grid
@@ -77,7 +78,7 @@ class Sample:
 
 @dataclass(frozen=True)
 class _Alike:
-    """What elements have in common that are kept in one call; ``size`` and ``last`` are the whole call's."""
+    """What elements have in common that are kept in one call; ``size``, ``last``, ``traits`` are the whole call's."""
 
     grid: Grid
     granularity: str
@@ -85,6 +86,7 @@ class _Alike:
     shape: CallShape
     size: int
     last: int
+    traits: tuple[str, ...]
 
 
 def sampled(e: Evidence, name: str, *, is_open: bool, wrong: Mapping[int, Array] | None = None) -> Sample | None:
@@ -235,7 +237,7 @@ def _elements(
         last = case.x.shape[-1] if case.x.ndim else 1
         c = case.configuration
         dtypes = (case.x.dtype, case.scale.dtype, case.zero.dtype, values.dtype)
-        key = _Alike(c.grid, shared(case, a.shape), dtypes, a.shape, values.size, last)
+        key = _Alike(c.grid, shared(case, a.shape), dtypes, a.shape, values.size, last, traits_of(case))
         few = _few(wrong, -(-3 * each // 4))
         nans = e.open_nans(case)
         untold = wrong if nans is None else np.append(wrong, np.flatnonzero(nans))
@@ -259,6 +261,7 @@ def _call(formula: str, dtype: str, of: _Alike, rows: list[tuple[Any, ...]], *, 
         "granularity": of.granularity,
         "size": of.size,
         "last": of.last,
+        "traits": of.traits,
         "differing": differing,
         "place": place.astype(np.int64),
     }
@@ -279,6 +282,7 @@ def _observed(call: Call, answer: Answer) -> Observed:
         np.asarray(n["place"]),
         int(n["size"]),
         int(n["last"]),
+        tuple(n["traits"]) if "traits" in n else None,  # older journals have none
     )
 
 

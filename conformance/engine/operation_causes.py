@@ -80,7 +80,7 @@ class OperationWhy:
             return self._unknown()
         found = tuple(dict.fromkeys(c for part in needed for c in self._causes(part, answers)))
         profiles = list(dict.fromkeys(p.profile for p in needed))
-        if len(profiles) == 1 and profiles[0] and not any(p.where for p in needed):
+        if len(profiles) == 1 and profiles[0] and not any(map(self._place, needed)):
             return Told("explained", f"as {profiles[0]}: {said(found)}", found)
         return Told("differs", said(found), found)
 

@@ -23,7 +23,7 @@ class Facts:
 
     Attributes:
         call: the number of the call that each element is of.
-        shapes, ranks, granularities: of each call.
+        shapes, ranks, granularities, traits: of each call; the last are names of ``TRAITS``, None where not known.
         place, size, last: of each element its flat index, the call's elements, and the length of its last axis.
         x, scale, zero, lo, hi: of each element, in float64.
         tiny: the smallest normal number of its dtype.
@@ -33,6 +33,7 @@ class Facts:
     shapes: Sequence[CallShape]
     ranks: Sequence[int | None]
     granularities: Sequence[str]
+    traits: Sequence[Sequence[str] | None]
     place: Array
     size: Array
     last: Array
@@ -98,6 +99,8 @@ class Region:
                 return Region("lanes", (k, *(i for i in range(k) if i not in lanes))).words
             case "zero points":
                 return "zero points that are 0"
+            case "whole" if self.of[0].startswith("without "):
+                return self.words.replace("without", "with")
         return f"outside of {self.words}"
 
     @property
@@ -241,10 +244,7 @@ KINDS: Mapping[str, _Kind] = {
     "quotient": _Kind("quotient", "|x/s| >= 2^{}", lambda f, power: f.quotient >= 2.0**power),
     "quotients": _Kind("quotient", _from, lambda f, least, _: f.quotient >= least),
     "nan": _Kind("nan", "x is NaN", lambda f: np.isnan(f.x)),
-    "without nan": _calls("nan", "calls without NaN in them", lambda f: ~np.isin(f.call, f.call[np.isnan(f.x)])),
-    "finite": _calls(
-        "infinite", "calls of finite numbers alone", lambda f: ~np.isin(f.call, f.call[~np.isfinite(f.x)])
-    ),
+    "whole": _calls("whole", "calls {}", lambda f, trait: f.of_calls([trait in (has or ()) for has in f.traits])),
     "infinite": _Kind("infinite", "x is infinite", lambda f: np.isinf(f.x)),
     "negative": _Kind("sign", "x is negative", lambda f: f.x < 0),
     "zero": _Kind("zero", "x is 0", lambda f: f.x == 0),

@@ -1,10 +1,11 @@
 """Explanations are tried before they are said: fresh calls of the backend, which an explanation must give too."""
 
-from itertools import islice
+from collections.abc import Mapping
+from itertools import chain, islice
 
 import numpy as np
 
-from halfeven.conformance.configuration import Configuration
+from halfeven.conformance.configuration import Array, Configuration
 from halfeven.conformance.engine import function_verdict
 from halfeven.conformance.engine.call import numbers
 from halfeven.conformance.engine.checks.values import cases
@@ -14,6 +15,7 @@ from halfeven.conformance.engine.function_calls import function_calls
 from halfeven.conformance.engine.item import Item
 from halfeven.conformance.engine.kept import Sample, Subject, sampled
 from halfeven.conformance.engine.operation_calls import shape_calls, subject
+from halfeven.conformance.engine.practice import company_calls
 from halfeven.conformance.engine.told import Why
 from halfeven.conformance.environment import restore
 from halfeven.conformance.inputs import boundaries as inputs
@@ -58,7 +60,7 @@ def tried(why: Why, of: Subject, grids: list[Grid], worker: Worker, turn: int) -
             _ask_operation(e) if colon else _ask_function(e, claimed)
     except (Crash, Fault, Ended):
         pass  # what was answered before counts
-    wrong = why.refuted(e.compared)
+    wrong = _but_open(e, why.refuted(e.compared))
     named = f"{of[0]}::{formula.replace(':', '/')}/trial/{'/'.join(filter(None, (dtype, str(turn))))}"
     return sampled(e, named, is_open=bool(wrong), wrong=wrong)
 
@@ -78,7 +80,19 @@ def _ask_operation(e: Evidence) -> None:
         of = subject(s.profile.name, c.operation, c.dtype, c.grid, seed)
     asked = list(islice(shape_calls(offer, of, largest=_LARGEST), 400))
     chosen = rng.choice(len(asked), min(_SHAPES, len(asked)), replace=False)
-    e.expect_calls((asked[i].call, asked[i].expected) for i in chosen)
+    peculiar = company_calls(offer, of, offer.granularities)
+    e.expect_calls((a.call, a.expected) for a in chain((asked[i] for i in chosen), peculiar))
+
+
+def _but_open(e: Evidence, wrong: Mapping[int, Array]) -> dict[int, Array]:
+    """What an explanation does not give, but for NaN."""
+    found = dict(wrong)
+    for asked in e.compared:
+        nans = e.open_nans(asked.case) if id(asked) in found and asked.case is not None else None
+        if nans is not None:
+            places = found.pop(id(asked))
+            found |= {id(asked): left} if (left := places[~nans.ravel()[places]]).size else {}
+    return found
 
 
 def _ask_function(e: Evidence, profile: str) -> None:

@@ -55,7 +55,7 @@ def _ask_in_company(subject: Subject, search: Search) -> None:
     if subject.asked.operation == "dequantize":
         return
     given = plainest(subject, search)
-    for words, x in companies(given.x[:_TELLING], same=1):
+    for words, x in companies(given.x[:_TELLING]):
         if not (subject.asking.spent or search.late):
             _told_apart(subject, search, subject.seen(replace(given, x=x)), f"in calls {words}")
 
@@ -66,9 +66,8 @@ def _told_apart(subject: Subject, search: Search, seen: Seen | None, where: str)
     if remains(search, seen):
         search.seen.append(seen)
         return
-    subject.apart.append(seen)
+    subject.apart.append((where, seen))
     subject.pairs.pop()  # it proves nothing of what is told
-    subject.asking.note(f"{where} it answers otherwise than what is told, as no known behaviour that gives the rest")
 
 
 def ask_besides(subject: Subject, search: Search) -> None:

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from math import comb
+from math import comb, log2
 from typing import Any
 
 import numpy as np
@@ -26,6 +26,8 @@ _UNKNOWN = "what no known model does"
 _CODES = 8  # that a model gives outside a region in which none is known: with fewer some model gives anything
 _SHARE = 0.25  # of all answers, those that it gives there at least
 _OF_PLACES = frozenset({"tail", "block", "position"})
+_APART = frozenset({"whole", "zero point", "parity", "scale"})
+_FEW = 3  # inputs that tell, in calls of a region: by fewer, these may be of any other
 _BITS = 10.0  # of evidence for a region of calls: chance splits them so once in 2^10
 
 
@@ -53,28 +55,30 @@ def explained(seen: Sequence[Seen]) -> Explanation | None:
     return explain(_TEXTBOOK, [_observed(s) for s in seen])
 
 
-def regional(found: Explanation | None, seen: Sequence[Seen], *, calls: bool = True) -> Regional | None:
-    """Each choice in the region and elsewhere; None where the explanation has no two parts.
+def regional(found: Explanation | None, seen: Sequence[Seen], *, apart: bool, calls: bool = True) -> Regional | None:
+    """Each choice in the region and elsewhere; None where the explanation has no two parts, or too little was seen.
 
     Without ``calls`` the same was answered alike at all places and in all calls: no place and no size is a region then,
-    whatever it splits. A choice that the region does not decide is taken to be made as elsewhere.
+    whatever it splits. With ``apart`` one model gives all but some calls, of other parameters or as a whole: then these
+    are a region. A choice that the region does not decide is taken to be made as elsewhere.
     """
     if found is None or len(found.parts) != 2 or found.parts[0].model is None:  # noqa: PLR2004 - a region, and the rest
         return None
     rest, inside = found.parts
-    if not calls and any(r.is_of_calls or KINDS[r.kind].level in _OF_PLACES for r in inside.where):
-        return None
     assert rest.model is not None, "asked before"
-    if inside.model is None and not _is_seen(rest, inside, seen):
+    if not (_may_be(inside, apart=apart, calls=calls) and _is_seen(rest, inside, seen, apart=apart)):
         return None
     where, fields, alternatives = inside.place, dict[str, Any](), dict[str, tuple[Any, ...]]()
+    open_ = {} if inside.model is None else _open(rest.model, inside, seen)
     for name in FIELDS[seen[0].given.asked.operation]:
         known = _values(rest, name, seen)
         there = () if inside.model is None else _values(inside, name, seen)
         if len(known) > 1:
             alternatives[name] = known
         own = known[0] if len(known) == 1 else UNDECIDED
-        if not there:
+        if name in open_:
+            fields[name], alternatives[name] = UNDECIDED, tuple(dict.fromkeys((*known, *open_[name])))
+        elif not there:
             fields[name] = f"depends on the region ({where}): there {_UNKNOWN}, else {own}"
         elif set(known) & set(there):
             fields[name] = own
@@ -85,18 +89,59 @@ def regional(found: Explanation | None, seen: Sequence[Seen], *, calls: bool = T
     return Regional(fields, alternatives, rest.model, rest.words, where)
 
 
-def _is_seen(rest: Part, inside: Part, seen: Sequence[Seen]) -> bool:
-    """Whether enough was seen of the rest to believe in a region of which nothing is known."""
+def _may_be(inside: Part, *, apart: bool, calls: bool) -> bool:
+    """Whether anything like the region was asked of it."""
+    levels = {KINDS[r.kind].level for r in inside.where}
+    if apart:
+        return levels <= _APART
+    return calls or not (levels & _OF_PLACES or any(r.is_of_calls for r in inside.where))
+
+
+def _is_seen(rest: Part, inside: Part, seen: Sequence[Seen], *, apart: bool) -> bool:
+    """Whether enough was seen to believe in a region; of one in which nothing is known, enough of the rest."""
     assert rest.mask is not None, "a part with a model"
+    of_calls = any(r.is_of_calls for r in inside.where)
+    if inside.model is not None:
+        return not of_calls or _telling(rest, inside, seen) >= _FEW
+    if apart:
+        return False
     codes = np.unique(np.concatenate([s.value.astype(np.float64) for s in seen])[rest.mask])
     grid = seen[0].given.asked.grid
     if rest.mask.mean() < _SHARE or codes.size < min(_CODES, grid.num_steps):
         return False
-    if not inside.where or not inside.where[0].is_of_calls:
+    if not of_calls:
         return True
     ends = np.cumsum([s.value.size for s in seen])[:-1]
     outside = sum(bool(part.any()) for part in np.split(rest.mask, ends))
-    return float(np.log2(comb(len(seen), outside))) >= _BITS
+    return log2(comb(len(seen), outside)) >= _BITS
+
+
+def _open(rest: EvaluationModel, inside: Part, seen: Sequence[Seen]) -> dict[str, tuple[Any, ...]]:
+    """The choices, with their values, of which one may be made otherwise in the region in place of another one."""
+    words: Any = EvaluationModel.choices()
+    assert inside.model is not None, "asked before"
+    own = inside.model
+    found: dict[str, dict[Any, None]] = {}
+    changed = [name for name in FIELDS[seen[0].given.asked.operation] if getattr(own, name) != getattr(rest, name)]
+    for name in changed:
+        as_elsewhere = replace(own, **{name: getattr(rest, name)})
+        for other in FIELDS[seen[0].given.asked.operation]:
+            for value in words[other] if other not in changed else ():
+                if value != getattr(own, other) and _gives(replace(as_elsewhere, **{other: value}), inside, seen):
+                    found.setdefault(name, {})[getattr(own, name)] = None
+                    found.setdefault(other, {})[value] = None
+    return {name: tuple(values) for name, values in found.items()}
+
+
+def _telling(rest: Part, inside: Part, seen: Sequence[Seen]) -> int:
+    """How many inputs of a region, each once in a call, are not answered as elsewhere."""
+    assert inside.mask is not None, "a part with a model"
+    assert rest.model is not None, "asked before"
+    ends = np.cumsum([s.value.size for s in seen])[:-1]
+    return sum(
+        len(np.unique(s.given.x[mask & differ(of_model(rest.model, s.given), s.value)]))
+        for s, mask in zip(seen, np.split(inside.mask, ends), strict=True)
+    )
 
 
 def _values(part: Part, name: str, seen: Sequence[Seen]) -> tuple[Any, ...]:
@@ -125,6 +170,5 @@ def _observed(seen: Seen) -> Observed:
     place: Array = np.arange(n)
     last = 8 if seen.shape.rank == 2 else n  # noqa: PLR2004 - dimensions
     case = Case(c, g.x, g.scale, np.asarray(g.zero, np.int32))
-    return Observed(
-        case, seen.value, shape=replace(seen.shape, rank=seen.shape.rank or 1), place=place, size=n, last=last
-    )
+    shape = replace(seen.shape, rank=seen.shape.rank or 1)
+    return Observed(case, seen.value, shape=shape, place=place, size=n, last=last, traits=seen.whole)

@@ -8,6 +8,7 @@ import numpy as np
 
 from halfeven.conformance.configuration import code_dtype
 from halfeven.conformance.engine.call import PLAIN, CallShape
+from halfeven.conformance.engine.company import traits
 from halfeven.conformance.fingerprints.asking import LARGEST
 from halfeven.conformance.fingerprints.cubes import Cube, everything, holds, merged, size
 from halfeven.conformance.fingerprints.models import FIELDS, Q_PER_REAL, Asked, Given, Spent, Work, agreeing, stages_of
@@ -31,15 +32,26 @@ _PER_MODEL = 700  # inputs in a call that one model asks for
 
 @dataclass(frozen=True, eq=False)
 class Seen:
-    """A call and what came: the values as they were handed over, and the answer to each; and how it was made."""
+    """A call and what came: the values as they were handed over, and the answer to each; and how it was made.
+
+    Where these are some elements alone, ``of`` has all.
+    """
 
     given: Given
     value: Array
     shape: CallShape = PLAIN
+    of: "Seen | None" = None
 
     def at(self, where: Array, *, moderate: bool = False) -> "Seen":
         """The same of some elements."""
-        return Seen(replace(self.given, x=self.given.x[where], moderate=moderate), self.value[where], self.shape)
+        given = replace(self.given, x=self.given.x[where], moderate=moderate)
+        return Seen(given, self.value[where], self.shape, self.of or self)
+
+    @property
+    def whole(self) -> tuple[str, ...]:
+        """What the call has as a whole, of which these may be some elements: names of ``TRAITS``."""
+        given = (self.of or self).given
+        return () if given.asked.operation == "dequantize" else traits(given.x)
 
     @property
     def numbers(self) -> Array:

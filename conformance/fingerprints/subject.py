@@ -38,7 +38,7 @@ class Subject:
         uneven: the calls in which equal inputs have different answers.
         odd: why it is no quantizer at all, in words, as seen in the first calls; empty where it may be one.
         elsewhere: calls in which something is done that no model does that gives the others.
-        apart: such calls of a small scale, or of quotients from which on integers wrap: the rest is told without them.
+        apart: such calls with what is peculiar to them, in words, such as a small scale: the rest is told without them.
         pairs: of scale and zero point that were asked.
     """
 
@@ -52,7 +52,7 @@ class Subject:
     odd: str = ""
     uneven: list[Seen] = field(default_factory=list)
     elsewhere: list[Seen] = field(default_factory=list)
-    apart: list[Seen] = field(default_factory=list)
+    apart: list[tuple[str, Seen]] = field(default_factory=list)
     pairs: list[tuple[float, int]] = field(default_factory=list)
 
     @property

@@ -34,8 +34,9 @@ def told(subject: Subject, search: Search, name: str) -> Fingerprint:
     if not search.seen or subject.odd:
         return Fingerprint(name, about, dict.fromkeys(read, UNDECIDED), calls=asking.calls, refused=asking.notes())
     known = not (search.against and subject.takes_amax)  # no model multiplies by qmax / amax: a region would be chance
-    if known and (subject.uneven or subject.elsewhere or search.against):
-        found = _in_parts(subject, [*search.seen, *subject.elsewhere], name, about)
+    apart = [seen for _, seen in subject.apart]
+    if known and (subject.uneven or subject.elsewhere or search.against or apart):
+        found = _in_parts(subject, [*search.seen, *subject.elsewhere, *apart], name, about)
         if found is not None:
             return found
     return _everywhere(subject, search, name, about)
@@ -44,16 +45,18 @@ def told(subject: Subject, search: Search, name: str) -> Fingerprint:
 def _in_parts(subject: Subject, seen: Sequence[Seen], name: str, about: str) -> Fingerprint | None:
     """What is told where no model gives all answers; None where nothing is known that does."""
     numbers = [s.at(np.flatnonzero(s.numbers)) for s in seen]
+    elsewhere, apart = bool(subject.uneven or subject.elsewhere), bool(subject.apart)
     for evidence in (seen, numbers):
         found = explained(evidence)
-        if (parts := regional(found, evidence, calls=bool(subject.uneven or subject.elsewhere))) is not None:
+        parts = regional(found, evidence, apart=apart, calls=elsewhere)
+        if parts is not None:
             fields = dict(parts.fields)
             if evidence is numbers and "nan" in fields:
                 fields["nan"] = UNDECIDED
             return _by_region(subject, replace(parts, fields=fields), seen, name, about)
-        if found is not None and found.parts and found.parts[0].model is None:
+        if found is not None and found.parts and found.parts[0].model is None and not apart:
             return _by_factor(subject, found.parts[0], name, about)
-    if not (subject.uneven or subject.elsewhere):
+    if not elsewhere:
         return None
     subject.asking.note(
         "the same is answered otherwise in other calls or places, and no region was found: it may depend on position, "
@@ -81,6 +84,8 @@ def _everywhere(subject: Subject, search: Search, name: str, about: str) -> Fing
         fields["nan"] = f"gives {_number(odd[0])}"
         asking.note(f"gives {_number(odd[0])} for NaN, as no known behaviour does: NaN is left out of what agrees")
         decided.pop("nan", None)
+    for where, _ in subject.apart:
+        asking.note(f"{where} it answers otherwise than what is told, as no known behaviour that gives the rest")
     if subject.apart:
         fields |= {n: UNDECIDED for n in _ENDS if n in fields}
         decided = {n: v for n, v in decided.items() if n not in _ENDS}
@@ -93,7 +98,7 @@ def _everywhere(subject: Subject, search: Search, name: str, about: str) -> Fing
         witnesses={n: w for n in decided if (w := _witnessed(search, n)) is not None},
         proofs=dict.fromkeys(same, proof.words(a)) if same else {},
         profiles=tuple(profiles),
-        nearest=_nearest(search, profiles, subject.apart, nan=odd is None),
+        nearest=_nearest(search, profiles, [seen for _, seen in subject.apart], nan=odd is None),
         calls=asking.calls,
         refused=(*asking.notes(), *(["proved nothing: " + proof.open] if proof.open and left else [])),
         words={n: words[n][v] for n, v in decided.items()},

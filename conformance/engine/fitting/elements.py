@@ -40,6 +40,7 @@ class Observed:
         place: of a sample, the flat index of each element in its call.
         size: of a sample, the elements of the whole call.
         last: of a sample, the length of the call's last axis.
+        traits: of a sample, what its call has as a whole, names of ``TRAITS``; None where that is not known.
     """
 
     case: Case
@@ -49,6 +50,7 @@ class Observed:
     place: Array | None = None
     size: int = 0
     last: int = 0
+    traits: tuple[str, ...] | None = None
 
 
 @dataclass(frozen=True, eq=False)

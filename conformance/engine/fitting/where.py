@@ -8,6 +8,7 @@ import ml_dtypes
 import numpy as np
 
 from halfeven.conformance.engine.call import PLAIN
+from halfeven.conformance.engine.company import TRAITS, traits_of
 from halfeven.conformance.engine.fitting.elements import Elements, Observed
 from halfeven.conformance.engine.region import SHAPES, Facts, Region
 from halfeven.reference import Grid
@@ -22,8 +23,6 @@ _ENDS = (1, 2, 4, 8, 16)
 _POWERS = (7, 8, 15, 16, 23, 24, 31, 32, 63, 64)
 _KINDS = (
     "nan",
-    "without nan",
-    "finite",
     "infinite",
     "negative",
     "zero",
@@ -65,6 +64,7 @@ def facts_of(groups: Sequence[Elements], answers: Sequence[Observed]) -> Facts:
         shapes=[a.shape for a in answers],
         ranks=[a.case.x.ndim if a.place is None else a.shape.rank for a in answers],
         granularities=[a.case.configuration.granularity for a in answers],
+        traits=[a.traits if a.place is not None else traits_of(a.case) for a in answers],
         tiny=np.concatenate([np.full(len(g), float(_smallest(g))) for g in groups]),
         **whole,
         **real,
@@ -132,6 +132,8 @@ def _limits(kind: str, numbers: Array, failing: Array, usual: Sequence[int]) -> 
 
 def _values(facts: Facts, failing: Array) -> Iterator[Region]:
     yield from (Region("quotient", (power,)) for power in _POWERS)
+    if None not in facts.traits:
+        yield from (Region("whole", (trait,)) for trait in TRAITS)
     yield from map(Region, _KINDS)
     said = facts.quotient[failing & np.isfinite(facts.quotient)]
     if said.size:  # what fails is inside, or outside

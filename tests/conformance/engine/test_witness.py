@@ -79,6 +79,20 @@ def test_the_script_of_a_wrong_kernel_shows_the_difference_alone(name: str) -> N
     assert len(w.script.splitlines()) < 32
 
 
+@pytest.mark.parametrize(
+    ("name", "where"),
+    [
+        ("nan_is_slow", "calls with NaN"),
+        ("descending_is_fast", "calls in descending order"),
+        ("sparse_is_fast", "calls that are mostly zero"),
+        ("constant_is_fast", "calls of equal elements"),
+    ],
+)
+def test_what_is_done_in_some_calls_is_said_with_what_they_have_as_a_whole(name: str, where: str) -> None:
+    causes = {c for r in results(name) for c in r.causes}
+    assert {(c.code, where in c.where) for c in causes} == {("HE101", True)}, causes
+
+
 def test_numpy_s_layouts_are_made_again() -> None:
     w = shown("reversed_twice", array="numpy")
     assert "np.lib.stride_tricks.as_strided(" in w.script
