@@ -5,6 +5,7 @@ by itself tells of it.
 """
 
 from collections.abc import Callable, Iterator, Mapping
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -18,7 +19,6 @@ _SAME = 33  # elements of a call that has one value: more than a vector's lanes,
 _ALIKE = 8  # such calls, of values from the first to the last
 _SPREAD = 4  # of so many elements one is no zero
 _MOST = 0.5
-_LEAST = 3  # elements, of which fewer some do not look at
 
 
 def companies(x: Array) -> Iterator[tuple[str, Array]]:
@@ -31,7 +31,7 @@ def companies(x: Array) -> Iterator[tuple[str, Array]]:
     without negative numbers [1.5]
     without positive numbers [-0.5]
     that begin with zero [ 0.   1.5 -0.5]
-    that are mostly zero [ 0.   0.   0.   1.5  0. ]
+    that are mostly zero [0.  0.  0.  1.5 0. ]
     that end with NaN [ 1.5 -0.5  nan]
     that are mostly NaN [nan nan nan 1.5 nan]
     that end with +infinity [ 1.5 -0.5  inf]
@@ -59,8 +59,12 @@ def companies(x: Array) -> Iterator[tuple[str, Array]]:
         yield "of equal elements", np.full(_SAME, x[np.sort(first)[i]])
 
 
-def _rises(x: Array) -> bool:
-    return bool((x[:-1] <= x[1:]).all() and x[0] < x[-1])
+def _stays(x: Array, way: int, least: int) -> bool:
+    return bool(x.size >= least and (x[::way][:-1] <= x[::way][1:]).all())
+
+
+def _climbs(x: Array, way: int, least: int) -> bool:
+    return bool(x.size >= least and (x[::way][:-1] < x[::way][1:]).all())
 
 
 #: What a call may have as a whole, in words that follow "calls": whether its floats have it.
@@ -76,10 +80,12 @@ TRAITS: Mapping[str, Callable[[Array], Any]] = {
     "without zero": lambda x: not (x == 0).any(),
     "that begin with zero": lambda x: x[0] == 0,
     "that are mostly zero": lambda x: (x == 0).mean() > _MOST,
-    "in ascending order": _rises,
-    "in ascending order, of 4 elements or more": lambda x: x.size > _LEAST and _rises(x),
-    "in descending order": lambda x: _rises(x[::-1]),
-    "in descending order, of 4 elements or more": lambda x: x.size > _LEAST and _rises(x[::-1]),
+    **{
+        words + more: partial(follows, way=way, least=least)
+        for way, order in ((1, "ascending"), (-1, "descending"))
+        for words, follows in ((f"in {order} order", _climbs), (f"in {order} order or of equal elements", _stays))
+        for more, least in (("", 2), (", of 4 elements or more", 4))
+    },
     "of equal elements": lambda x: (x == x[0]).all() and x.size > 1,
 }
 
@@ -88,7 +94,7 @@ def traits(x: Array) -> tuple[str, ...]:
     """What the floats of a call, in order, have as a whole: names of ``TRAITS``.
 
     >>> traits(np.float32([-1, 0, np.inf]))
-    ('without NaN', 'without -infinity', 'in ascending order')
+    ('without NaN', 'without -infinity', 'in ascending order', 'in ascending order or of equal elements')
     """
     flat = x.ravel().astype(np.float64)
     return tuple(words for words, has in TRAITS.items() if has(flat)) if flat.size else ()
