@@ -55,8 +55,9 @@ def companies(x: Array) -> Iterator[tuple[str, Array]]:
     for words, end in (("+infinity", np.inf), ("-infinity", -np.inf)):
         yield f"that end with {words}", np.append(x, np.array(end, x.dtype))
     _, first = np.unique(x.astype(np.float64), return_index=True)
-    for i in np.unique(np.linspace(0, first.size - 1, _ALIKE).astype(int)):
-        yield "of equal elements", np.full(_SAME, x[np.sort(first)[i]])
+    distinct = x[np.sort(first)]
+    for i in np.unique(np.linspace(0, distinct.size - 1, _ALIKE).astype(int)):
+        yield "of equal elements", np.full(_SAME, distinct[i])
 
 
 def _stays(x: Array, way: int, least: int) -> bool:
