@@ -13,7 +13,7 @@ import numpy as np
 from halfeven.conformance.configuration import Case
 from halfeven.reference.blocks import Array
 
-__all__ = ["TRAITS", "companies", "traits", "traits_of"]
+__all__ = ["TRAITS", "companies", "in_its_shape", "traits", "traits_of"]
 
 _SAME = 33  # elements of a call that has one value: more than a vector's lanes, and a tail
 _ALIKE = 8  # such calls, of values from the first to the last
@@ -39,7 +39,8 @@ def companies(x: Array) -> Iterator[tuple[str, Array]]:
     of equal elements [1.5 1.5 1.5 1.5 1.5]
     of equal elements [-0.5 -0.5 -0.5 -0.5 -0.5]
     """
-    x = x[np.isfinite(x.astype(np.float64)) & (x != 0)]
+    with np.errstate(invalid="ignore"):  # a signalling NaN warns when it is cast
+        x = x[np.isfinite(x.astype(np.float64)) & (x != 0)]
     if not x.size:
         return
     ascending = np.unique(x.astype(np.float64)).astype(x.dtype)
@@ -58,6 +59,19 @@ def companies(x: Array) -> Iterator[tuple[str, Array]]:
     distinct = x[np.sort(first)]
     for i in np.unique(np.linspace(0, distinct.size - 1, _ALIKE).astype(int)):
         yield "of equal elements", np.full(_SAME, distinct[i])
+
+
+def in_its_shape(x: Array) -> Iterator[tuple[str, Array]]:
+    """The same of finite numbers alone, in the shape of an array of floats: values are repeated where that has more.
+
+    >>> [x.tolist() for words, x in in_its_shape(np.float32([[1.5, np.nan], [-0.5, 0]])) if "order" in words]
+    [[[-0.5, -0.5], [1.5, 1.5]], [[1.5, 1.5], [-0.5, -0.5]]]
+    """
+    for words, values in companies(x.ravel()):
+        found = np.resize(values, x.size).astype(np.float64)
+        if np.isfinite(found).all():
+            found = {"in ascending order": np.sort(found), "in descending order": -np.sort(-found)}.get(words, found)
+            yield words, found.astype(x.dtype).reshape(x.shape)
 
 
 def _stays(x: Array, way: int, least: int) -> bool:
@@ -97,7 +111,8 @@ def traits(x: Array) -> tuple[str, ...]:
     >>> traits(np.float32([-1, 0, np.inf]))
     ('without NaN', 'without -infinity', 'in ascending order', 'in ascending order or of equal elements')
     """
-    flat = x.ravel().astype(np.float64)
+    with np.errstate(invalid="ignore"):
+        flat = x.ravel().astype(np.float64)
     return tuple(words for words, has in TRAITS.items() if has(flat)) if flat.size else ()
 
 

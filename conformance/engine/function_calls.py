@@ -13,6 +13,7 @@ from typing import Any, Literal
 import numpy as np
 
 from halfeven.conformance.engine.call import Call, CallShape, leaves
+from halfeven.conformance.engine.company import in_its_shape
 from halfeven.conformance.engine.judge import answer_of
 from halfeven.conformance.engine.memory import Array, Strided
 from halfeven.conformance.engine.operation_calls import Asked, in_one_storage
@@ -73,6 +74,7 @@ _PER_ROW = 2  # calls in each call shape
 _STANDARD = 6  # times as many in the standard tier
 _TRIED = 16  # own calls, to find one that the formula answers where it is longer
 _LEAST = 2  # elements, for a layout to be one
+_KINDS = 6  # of calls whose data are asked in other company
 
 
 @dataclass(frozen=True, eq=False)
@@ -118,6 +120,7 @@ def function_calls(
     else:
         yield from _one_place(formula, reference, own, times, seed)
         yield from _every_lane(formula, reference, own, times, seed)
+    yield from _in_company(formula, reference, own, times)
 
 
 def own_calls(sets: Sequence[CallSet], function: Callable[..., Any], seed: int = 0) -> list[Own]:
@@ -258,6 +261,16 @@ def _every_lane(
             peaked = (_peaks(g, size, turn, draw) for g in grown(o.arguments, _LANES))
             found = _answered(formula, reference, peaked, _LANES, "each block with its greatest in another lane")
             if found is not None and _reduces(reference, found):
+                yield found
+
+
+def _in_company(formula: str, reference: Callable[..., Any], own: Sequence[Own], times: int) -> Iterator[Asked]:
+    """The own data in calls that somebody may look at as a whole, of as many kinds as there are."""
+    taken = [o for o in own if _all_floats(o.arguments) and max(a.size for a in _arrays(o.arguments)) > _LEAST]
+    for o in taken[: _KINDS * times]:
+        name, value = next(iter(o.arguments.items()))
+        for words, x in in_its_shape(value) if isinstance(value, np.ndarray) else ():
+            if found := _answered(formula, reference, iter([{**o.arguments, name: x}]), value.size, f"calls {words}"):
                 yield found
 
 

@@ -162,6 +162,11 @@ def base(a: Any) -> Any:
     return a
 
 
+def data(given: Given) -> Any:
+    found = arrays(given[first_array(given)])[0]
+    return found.reshape(-1).astype(np.float64) if found.size > 1 else np.ones(1)
+
+
 def steps(given: Given) -> tuple[int, ...]:
     a = max(arrays(given), key=lambda a: a.size)
     return tuple(s // a.itemsize for s in a.strides)
@@ -283,6 +288,18 @@ WRONG: dict[str, tuple[Callable[..., Any], tuple[str, ...]]] = {
     "reduces no more than 65,536 elements": (lost(lambda n: slice(1 << 16, None)), REDUCING),
     "loses the last lane of a row's last block": (lost_lane(-1), BLOCKED),
     "loses the last lane of a row's first block": (lost_lane(0), BLOCKED),
+    "wrong where the data are mostly zero": (
+        when(lambda given, _: bool(np.mean(data(given) == 0) > 0.5)),
+        ("aimet/float_cast", "torchao/tensor_to_scale"),
+    ),
+    "wrong where no number is positive": (
+        when(lambda given, _: bool((data(given) < 0).all())),
+        ("aimet/float_cast", "gguf/Q8_0.quantize"),
+    ),
+    "wrong where the data fall": (
+        when(lambda given, _: data(given).size > 3 and bool((np.diff(data(given)) <= 0).all())),
+        ("number-formats/encode", "torchao/choose_scale_float8"),
+    ),
     "wrong on the first call": (when(lambda _, state: state["calls"] == 1), ("aimet/scale_and_offset",)),
     "wrong from the 30th call on": (when(lambda _, state: state["calls"] >= 30), ("torchao/tensor_to_scale",)),
 }
