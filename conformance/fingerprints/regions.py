@@ -55,7 +55,9 @@ def explained(seen: Sequence[Seen]) -> Explanation | None:
     return explain(_TEXTBOOK, [_observed(s) for s in seen])
 
 
-def regional(found: Explanation | None, seen: Sequence[Seen], *, apart: bool, calls: bool = True) -> Regional | None:
+def regional(
+    found: Explanation | None, seen: Sequence[Seen], *, apart: bool = False, calls: bool = True
+) -> Regional | None:
     """Each choice in the region and elsewhere; None where the explanation has no two parts, or too little was seen.
 
     Without ``calls`` the same was answered alike at all places and in all calls: no place and no size is a region then,

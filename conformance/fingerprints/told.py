@@ -45,7 +45,8 @@ def told(subject: Subject, search: Search, name: str) -> Fingerprint:
 def _in_parts(subject: Subject, seen: Sequence[Seen], name: str, about: str) -> Fingerprint | None:
     """What is told where no model gives all answers; None where nothing is known that does."""
     numbers = [s.at(np.flatnonzero(s.numbers)) for s in seen]
-    elsewhere, apart = bool(subject.uneven or subject.elsewhere), bool(subject.apart)
+    elsewhere = bool(subject.uneven or subject.elsewhere)
+    apart = bool(subject.apart) and not elsewhere
     for evidence in (seen, numbers):
         found = explained(evidence)
         parts = regional(found, evidence, apart=apart, calls=elsewhere)

@@ -267,7 +267,7 @@ def test_a_full_disk_ends_the_run_and_loses_nothing(mine: Path, workers: str) ->
     resource: Any = pytest.importorskip("resource")
 
     def small() -> None:
-        resource.setrlimit(resource.RLIMIT_FSIZE, (5_000, 5_000))
+        resource.setrlimit(resource.RLIMIT_FSIZE, (6_000, 6_000))
 
     arguments = ("run", "mine:Good", "-n", workers, "--out", "out")
     # None with long results, which a backend hands over as memory: the limit holds for that too, not so a full disk.
