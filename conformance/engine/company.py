@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from halfeven.conformance.configuration import Case
 from halfeven.reference.blocks import Array
+from halfeven.reference.profile import Operation
 
 __all__ = ["TRAITS", "companies", "in_its_shape", "traits", "traits_of"]
 
@@ -70,16 +70,13 @@ def in_its_shape(x: Array) -> Iterator[tuple[str, Array]]:
     for words, values in companies(x.ravel()):
         found = np.resize(values, x.size).astype(np.float64)
         if np.isfinite(found).all():
-            found = {"in ascending order": np.sort(found), "in descending order": -np.sort(-found)}.get(words, found)
+            way = {"in ascending order": 1, "in descending order": -1}.get(words)
+            found = found if way is None else np.sort(found)[::way]
             yield words, found.astype(x.dtype).reshape(x.shape)
 
 
-def _stays(x: Array, way: int, least: int) -> bool:
-    return bool(x.size >= least and (x[::way][:-1] <= x[::way][1:]).all())
-
-
-def _climbs(x: Array, way: int, least: int) -> bool:
-    return bool(x.size >= least and (x[::way][:-1] < x[::way][1:]).all())
+def _is_sorted(x: Array, way: int, before: Callable[..., Any], least: int) -> bool:
+    return bool(x.size >= least and before(x[::way][:-1], x[::way][1:]).all())
 
 
 #: What a call may have as a whole, in words that follow "calls": whether its floats have it.
@@ -96,9 +93,9 @@ TRAITS: Mapping[str, Callable[[Array], Any]] = {
     "that begin with zero": lambda x: x[0] == 0,
     "that are mostly zero": lambda x: (x == 0).mean() > _MOST,
     **{
-        words + more: partial(follows, way=way, least=least)
+        f"in {order} order{words}{more}": partial(_is_sorted, way=way, before=before, least=least)
         for way, order in ((1, "ascending"), (-1, "descending"))
-        for words, follows in ((f"in {order} order", _climbs), (f"in {order} order or of equal elements", _stays))
+        for words, before in (("", np.less), (" or of equal elements", np.less_equal))
         for more, least in (("", 2), (", of 4 elements or more", 4))
     },
     "of equal elements": lambda x: (x == x[0]).all() and x.size > 1,
@@ -116,9 +113,9 @@ def traits(x: Array) -> tuple[str, ...]:
     return tuple(words for words, has in TRAITS.items() if has(flat)) if flat.size else ()
 
 
-def traits_of(case: Case) -> tuple[str, ...]:
+def traits_of(operation: Operation, x: Array) -> tuple[str, ...]:
     """What a call of an operation has as a whole; codes that are dequantized are not looked at."""
-    return () if case.configuration.operation == "dequantize" else traits(case.x)
+    return () if operation == "dequantize" else traits(x)
 
 
 def _among(x: Array, other: float) -> Array:

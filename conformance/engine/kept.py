@@ -237,7 +237,7 @@ def _elements(
         last = case.x.shape[-1] if case.x.ndim else 1
         c = case.configuration
         dtypes = (case.x.dtype, case.scale.dtype, case.zero.dtype, values.dtype)
-        key = _Alike(c.grid, shared(case, a.shape), dtypes, a.shape, values.size, last, traits_of(case))
+        key = _Alike(c.grid, shared(case, a.shape), dtypes, a.shape, values.size, last, traits_of(c.operation, case.x))
         few = _few(wrong, -(-3 * each // 4))
         nans = e.open_nans(case)
         untold = wrong if nans is None else np.append(wrong, np.flatnonzero(nans))

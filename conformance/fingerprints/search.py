@@ -8,7 +8,7 @@ import numpy as np
 
 from halfeven.conformance.configuration import code_dtype
 from halfeven.conformance.engine.call import PLAIN, CallShape
-from halfeven.conformance.engine.company import traits
+from halfeven.conformance.engine.company import traits_of
 from halfeven.conformance.fingerprints.asking import LARGEST
 from halfeven.conformance.fingerprints.cubes import Cube, everything, holds, merged, size
 from halfeven.conformance.fingerprints.models import FIELDS, Q_PER_REAL, Asked, Given, Spent, Work, agreeing, stages_of
@@ -51,7 +51,7 @@ class Seen:
     def whole(self) -> tuple[str, ...]:
         """What the call has as a whole, of which these may be some elements: names of ``TRAITS``."""
         given = (self.of or self).given
-        return () if given.asked.operation == "dequantize" else traits(given.x)
+        return traits_of(given.asked.operation, given.x)
 
     @property
     def numbers(self) -> Array:

@@ -64,7 +64,9 @@ def facts_of(groups: Sequence[Elements], answers: Sequence[Observed]) -> Facts:
         shapes=[a.shape for a in answers],
         ranks=[a.case.x.ndim if a.place is None else a.shape.rank for a in answers],
         granularities=[a.case.configuration.granularity for a in answers],
-        traits=[a.traits if a.place is not None else traits_of(a.case) for a in answers],
+        traits=[
+            a.traits if a.place is not None else traits_of(a.case.configuration.operation, a.case.x) for a in answers
+        ],
         tiny=np.concatenate([np.full(len(g), float(_smallest(g))) for g in groups]),
         **whole,
         **real,
