@@ -27,7 +27,7 @@ __all__ = ["Explanation", "Part", "explain"]
 _ROUNDS = 12  # of adding to the sample what a model fails
 _BITS = 20.0  # what it takes to believe in a region: that chance puts all that differs into it, one in so many
 _CALLS = 10.0  # and where nothing known is done in it, that chance makes just these calls fail
-_ENOUGH = 64  # elements on a side that are counted: the ways of a million take seconds
+_ENOUGH = 64  # elements that are counted on the side that has fewer: the ways of a million take seconds
 _LIKELIEST = 12
 _REGIONS = 60  # that are looked into, of those that are possible: those by which what fails is split best
 _HALF = 0.5  # of a region's elements, which fail at least where nothing known gives them
@@ -298,8 +298,8 @@ def _bits(inside: int, outside: int, mask: Array) -> float:
 
     Either those inside alone, were any element as likely to be one of them, or both, were their places given.
     """
-    some, others = min(inside, _ENOUGH), min(outside, _ENOUGH)
-    return max(inside * log2(mask.size / mask.sum()), log2(comb(some + others, some)))
+    fewer = min(inside, outside, _ENOUGH)
+    return max(inside * log2(mask.size / mask.sum()), log2(comb(fewer + max(inside, outside), fewer)))
 
 
 def _looked_into(search: _Search, every: Sequence[Where], failing: Array) -> list[Where]:

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from halfeven.conformance.configuration import Case, Configuration
+from halfeven.conformance.engine.call import CallShape
 from halfeven.conformance.engine.explain import Explanation, explain
 from halfeven.conformance.engine.fitting.elements import Observed
 from halfeven.reference import Grid
@@ -72,3 +73,17 @@ def test_nan_is_found_behind_much_of_another_rounding() -> None:
     found = explained([0.15, 0.25] * 500 + [np.nan], replace(PROFILE.model, nan="zero-point", rounding="half-away"))
     assert found is not None
     assert found.words == f"{AWAY}; gives the zero point for NaN where the document gives qmax for NaN"
+
+
+def test_few_that_tell_in_a_region_count_against_all_that_tell_elsewhere() -> None:
+    """Six ties away from zero among a thousand other numbers in one layout, against a thousand ties to even."""
+    answers = []
+    for layout, rounding, ties in (("transposed", "half-away", 6), ("contiguous", "half-even", 1000)):
+        x = np.resize(np.float32([0.03, 0.13, -0.17]), 1000)
+        x[:ties] = np.resize(np.float32([0.15, 0.25]), ties)
+        case = Case(Configuration("quantize", "float32", BYTE, x.shape), x, SCALE, np.int32(7))
+        codes = evaluation.quantize(replace(PROFILE.model, rounding=rounding), x, SCALE, case.zero, BYTE)
+        answers.append(Observed(case, codes.astype(np.int16), shape=CallShape(x.size, 1, layout)))
+    found = explain(PROFILE, answers)
+    assert found is not None
+    assert [(p.place, p.words, p.share) for p in found.parts] == [("", "", 1.0), ("layout transposed", AWAY, 1.0)]
