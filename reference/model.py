@@ -146,6 +146,7 @@ class EvaluationModel(Decoding, Storing):
             "float16": "rounds the quotient to float16",
             "bfloat16": "rounds the quotient to bfloat16",
             "float32": "rounds the quotient to float32",
+            "float64": "widens the quotient to float64",
         }
     )
     # One sum, and fused, are of rules with a constant half: half-up, half-down and half-truncated; else the half is

@@ -227,6 +227,7 @@ _ADDS_NOTHING = {("integer", "exact"), ("clamp", "before-zero-point"), ("clamp",
 # Input, scale and output are of one dtype.
 _SAME_DTYPE = {("compute", "promoted"), ("product", "promoted"), ("product", "narrowed"), ("product", "scale")}
 _NO_DOUBLE = {("held", "float32"), ("quotient", "float32")}  # scale and quotient are no float64
+_WHOLE_SUM = {("quotient", "float64")}  # what is added to the quotient is added to an integer, without bound
 # And that is float32.
 _FLOAT32 = {*_SAME_DTYPE, *_NO_DOUBLE, ("compute", "widened"), ("compute", "float32"), ("product", "float32")}
 INDISTINGUISHABLE: dict[str, set[tuple[str, str]]] = {
@@ -236,13 +237,16 @@ INDISTINGUISHABLE: dict[str, set[tuple[str, str]]] = {
         *_COMMUTES,
         *_ADDS_NOTHING,
         *_NO_DOUBLE,
+        *_WHOLE_SUM,
         ("zero_point", "before-rounding"),
         ("zero_point", "fused"),
         ("subtract", "exact"),
         ("compute", "promoted"),
     },
     # Its product is exact in float64, and so are the difference before it and the product of each of the two.
-    "onnx": _NO_DOUBLE | {("compute", "promoted"), ("form", "distributed"), ("form", "fused"), ("subtract", "float")},
+    "onnx": _NO_DOUBLE
+    | _WHOLE_SUM
+    | {("compute", "promoted"), ("form", "distributed"), ("form", "fused"), ("subtract", "float")},
     "torch.fake_quantize": _COMMUTES | _FLOAT32,
     # A quotient is no product, so nothing is fused.
     "torch.quantize": _COMMUTES | _ADDS_NOTHING | _FLOAT32 | {("zero_point", "fused")},

@@ -181,6 +181,24 @@ def range_low_first(x, s, z, lo, hi):
     return clip(np.floor((np.minimum(np.maximum(x, low), (F32(hi) - F32(z)) * s) - low) / s + HALF) + F32(lo), lo, hi)
 
 
+def numpy_int32_zero(x, s, z, lo, hi):
+    """NumPy adds a float32 and an int32 array in float64."""
+    return clip(np.round(x / s + np.full(x.shape, z, np.int32)), lo, hi)
+
+
+def numpy_int32_zero_reciprocal(x, s, z, lo, hi):
+    return no_nan(x, clip(np.round(x * (F32(1) / s) + np.full(x.shape, z, np.int32)), lo, hi), lo)
+
+
+def numpy_floor_int32_zero(x, s, z, lo, hi):
+    return clip(np.floor(x / s + np.full(x.shape, z, np.int32) + 0.5), lo, hi)
+
+
+def c_half_double(x, s, z, lo, hi):
+    """floor(x / s + z + 0.5) in C: the quotient and the zero point are float, and 0.5 without an f is not."""
+    return no_nan(x, clip(np.floor((x / s + F32(z)).astype(np.float64) + 0.5), lo, hi), 0)
+
+
 HABITS = [
     Kernel("half_scale_away", half_scale_away, RECIPROCAL | AWAY | ADDED | _ZERO | {"held": {"float16"}}),
     Kernel("half_scale_away, divides", half_scale_away_divided, AWAY | ADDED | _ZERO | {"held": {"float16"}}),
@@ -208,6 +226,15 @@ HABITS = [
     Kernel("denormals flushed", flushed),  # of a normal scale their codes are zero all the same
     Kernel("Python, int(v + .5)", stepwise, AWAY | ADDED | _AT_ZERO | {"compute": {"float64"}, "half": ...}),
     Kernel("np.round in float16", numpy_round_half, {"quotient": {"float16"}}, zeros=False),
+    Kernel("np.round, int32 zero point", numpy_int32_zero, BEFORE | {"quotient": {"float64"}}),
+    Kernel(
+        "np.round, int32 zero point, reciprocal",
+        numpy_int32_zero_reciprocal,
+        RECIPROCAL | BEFORE | _LOWEST | {"quotient": {"float64"}},
+    ),
+    # In float64 neither sum is rounded, so the zero point may as well come after.
+    Kernel("np.floor, int32 zero point", numpy_floor_int32_zero, UP | {"zero_point": ..., "quotient": ...}),
+    Kernel("floor(x / s + z + 0.5)", c_half_double, UP | BEFORE | _ZERO),
     Kernel("torch, 1/s in half", torch_half_inverse, RECIPROCAL | {"inverse": {"float16"}}),
     Kernel("torch, NaN to 0 first", torch_int8_cast, _ZERO),
     Kernel(

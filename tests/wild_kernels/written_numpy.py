@@ -152,8 +152,8 @@ WRITTEN = [
         {"rounding": {"half-truncated"}, "half": {"added"}, "clamp": ..., "nan": ..., "integer": ...},
     ),
     Written("cast before the zero point", cast_before_zero_point, {"integer": {"int32"}, "nan": ...}),
-    # A quotient of float32 and a sum of float64, a quotient rounded down at once, a half added to x: no such choices.
-    Written("sum in double", sum_in_double, BEFORE | EVEN, named=False),
+    Written("sum in double", sum_in_double, BEFORE | EVEN | {"quotient": {"float64"}}),
+    # A quotient rounded down at once, a half added to x: no such choices.
     Written("floor division", floor_divided, UP, named=False),
     Written("half of the scale", half_of_scale, UP, named=False),
     Written("sign and floor", sign_and_floor, RECIPROCAL | _AWAY_ADDED),

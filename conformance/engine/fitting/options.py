@@ -16,6 +16,7 @@ __all__ = ["CHOICES", "decode_options", "quotient_options", "roundings"]
 #: Each choice and its values.
 CHOICES = {name: tuple(map(str, words)) for name, words in EvaluationModel.choices().items()}
 _DTYPES = ("float16", "bfloat16", "float32")
+_WIDER = ("float32", "float64")
 _WHOLE = ("toward-zero", "floor", "ceil")  # rules that have no half
 _ROUNDINGS: tuple[Box, ...] = (
     *(
@@ -32,9 +33,7 @@ def quotient_options(base: EvaluationModel, groups: Sequence[Elements]) -> Itera
     """All that makes quotients, with what is added before they are rounded."""
     for held, computes in product(_helds(base, groups), _computes(base, groups)):
         types = [g.compute(like(base, {"compute": computes[0]})) for g in groups]
-        narrow = max(t.itemsize for t in types) <= 2  # noqa: PLR2004 - then no narrower quotient is worth a look
-        wide = any(t == np.float64 for t in types)
-        kept = ("compute", *(() if narrow else _DTYPES if wide else _DTYPES[:2]))
+        kept = ("compute", *_quotients(types))
         for division, quotient in product(_divisions(groups, types), dict.fromkeys((*kept, base.quotient))):
             for zero_point, half in _sums(base, division["division"][0]):
                 yield {
@@ -70,6 +69,14 @@ def decode_options(base: EvaluationModel, groups: Sequence[Elements]) -> Iterato
             option |= {"inverse": (inverse,)} if inverse else {}
             for names in computes if faked and product_ == "output" else [()]:
                 yield option | ({"compute": names} if names else {})
+
+
+def _quotients(types: Sequence[Any]) -> tuple[str, ...]:
+    """The dtypes other than their own in which quotients may be kept; of 16 bits no narrower one is worth a look."""
+    if any(t == np.float64 for t in types):
+        return _DTYPES
+    narrow = max(t.itemsize for t in types) <= 2  # noqa: PLR2004 - bytes
+    return _WIDER if narrow else (*_DTYPES[:2], "float64")
 
 
 def _helds(base: EvaluationModel, groups: Sequence[Elements]) -> tuple[str, ...]:

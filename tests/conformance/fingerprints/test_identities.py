@@ -19,6 +19,10 @@ ALIKE = [
     (WRAPS, {**DOUBLE, "division": "reciprocal"}),
     (replace(WRAPS, rounding="half-away", half="added"), {**DOUBLE, "division": "reciprocal"}),
     (WRAPS, {"half": "difference"}),
+    (WRAPS, {"quotient": "float64"}),
+    (replace(WRAPS, overflow="saturate", integer="int16"), {"quotient": "float64", "half": "added"}),
+    (replace(WRAPS, integer="int8-exact"), {"quotient": "float64", "integer": "int8-sum"}),
+    (replace(WRAPS, rounding="half-down"), {"quotient": "float64", "half": "added"}),
     (WRAPS, {"integer": "int8"}),
     (WRAPS, {"integer": "int64-int32"}),
     (replace(WRAPS, overflow="saturate", integer="int8-sum"), {"overflow": "wrap", "integer": "int16-sum"}),
@@ -32,6 +36,10 @@ APART = [
     (WRAPS, {"compute": "float64", "quotient": "float32", "division": "reciprocal"}),
     (replace(WRAPS, zero_point="before-rounding"), {**DOUBLE, "division": "reciprocal"}),
     (WRAPS, {"integer": "int32-sum"}),
+    (replace(WRAPS, zero_point="before-rounding"), {"quotient": "float64"}),
+    (replace(WRAPS, integer="int32-sum"), {"quotient": "float64"}),
+    (replace(WRAPS, half="added"), {"quotient": "float64"}),
+    (replace(WRAPS, rounding="half-truncated"), {"quotient": "float64"}),
 ]
 
 

@@ -32,6 +32,7 @@ SAMPLE = (
     "NumPy: four bits",
     "C: back, rounded to half",
     "NumPy: astype wraps",
+    "NumPy: sum in double",
     "torch: to int8, wraps",
     "C: lrintf",
     "C: lroundf",
