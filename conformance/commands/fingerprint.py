@@ -18,7 +18,7 @@ def add(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("fn", metavar="FN", help="pkg.mod:function, a backend's name, or cmd:./my-device")
     parser.add_argument(
         "--operation",
-        default="quantize",
+        default="",
         help="quantize (default), dequantize, fake_quantize, cast, scale or block scale",
     )
     parser.add_argument("--array", default="", help="torch (default) or numpy")
@@ -35,7 +35,7 @@ def carry_out(options: argparse.Namespace, given: Sequence[str]) -> int:
     """Ask it, say what it does; 0 a behaviour gives every answer, 1 none does, 2 nothing is known."""
     del given
     from halfeven.conformance.backends.protocol import KINDS
-    from halfeven.conformance.backends.registry import is_own
+    from halfeven.conformance.backends.registry import is_own, split
     from halfeven.conformance.configuration import grid_of
     from halfeven.conformance.fingerprinting import of_worker
     from halfeven.conformance.nearest import among
@@ -45,26 +45,25 @@ def carry_out(options: argparse.Namespace, given: Sequence[str]) -> int:
     from halfeven.reference import FORMULAS
     from halfeven.reference.profile import OPERATIONS
 
-    among("operation", options.operation, [*OPERATIONS, *KINDS])
-    if options.array:
-        among("array", options.array, ("torch", "numpy"))
+    spec, words = split(options.fn)
+    operation = _said("operation", options.operation, words, [*OPERATIONS, *KINDS]) or "quantize"
+    array = _said("array", options.array, words, ["torch", "numpy"]) or "torch"
     if options.formula is not None:
         options.formula = FORMULAS.canonical(options.formula)
         among("formula", options.formula, [*FORMULAS])
     limits = None
     if options.grid is not None:
         limits = grid_of(options.grid)
-    spec = options.fn
-    if is_own(spec) and ":" in spec.partition("@")[0]:
-        words = [options.array or "torch", (options.formula or options.operation).partition("@")[0]]
-        spec = f"{spec}{',' if '@' in spec else '@'}{','.join(words)}"
+    if is_own(spec) and ":" in spec:
+        words = (*words, array, (options.formula or operation).partition("@")[0])
+    spec = "@".join([spec, *([",".join(dict.fromkeys(words))] if words else [])])
     with Server(options.python or sys.executable) as server:
         worker = worker_of(spec, server, timeout=options.timeout, budget=2 * options.seconds + options.timeout)
         try:
             result = of_worker(
                 worker,
                 options.fn,
-                options.operation,
+                operation,
                 dtype=options.dtype,
                 grid=limits,
                 formula=options.formula,
@@ -76,3 +75,17 @@ def carry_out(options: argparse.Namespace, given: Sequence[str]) -> int:
             worker.close()
     say(result.json() if options.json else str(result))
     return _UNKNOWN if result.nearest is None else _EXPLAINED if result.explained else _NOT
+
+
+def _said(name: str, option: str, words: Sequence[str], accepted: Sequence[str]) -> str:
+    """What an option says, or else a word after the function's name; empty where neither does."""
+    from halfeven.conformance.nearest import among
+
+    after = [w for w in words if w in accepted]
+    if option:
+        among(name, option, accepted)
+    if len({*after, *([option] if option else [])}) > 1:
+        both = " and ".join(f"@{w}" for w in after) + (f" and --{name} {option}" if option else "")
+        msg = f"{both} are not accepted together: give one {name}"
+        raise ValueError(msg)
+    return option or "".join(after[:1])

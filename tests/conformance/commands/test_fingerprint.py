@@ -14,6 +14,9 @@ import numpy as np
 def textbook(x, scale, zero_point, *, qmin, qmax):
     return np.clip(np.rint(x / scale) + zero_point, qmin, qmax)
 
+def reals(q, scale, zero_point):
+    return (q.astype(np.float32) - zero_point.astype(np.float32)) * scale
+
 def skewed(x, scale, zero_point, *, qmin, qmax):
     return np.clip(np.rint(x / scale * np.float32(1.01)) + zero_point, qmin, qmax)
 
@@ -48,6 +51,26 @@ def test_a_function_is_fingerprinted(capsys: pytest.CaptureFixture[str]) -> None
     assert found["fields"]["division"] == "divide"
     assert found["nearest"]["share"] == 1
     assert found["calls"] < 200
+
+
+def test_words_after_the_name_say_how_it_is_called(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["fingerprint", "fingered:reals@numpy,dequantize", "--grid", "int8"]) == 0
+    said = capsys.readouterr().out
+    assert said.startswith("fingered:reals@numpy,dequantize: dequantize, float32, int8; ")
+    assert "subtract" in said
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["fingered:reals@numpy", "--array", "torch"], "@numpy and --array torch are not accepted together"),
+        (["fingered:reals@torch,numpy"], "@torch and @numpy are not accepted together"),
+        (["fingered:reals@quantize", "--operation", "dequantize"], "give one operation"),
+    ],
+)
+def test_two_ways_to_call_it_are_refused(words: list[str], said: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["fingerprint", *words]) == 2
+    assert said in capsys.readouterr().err
 
 
 def test_a_formulas_function_is_fingerprinted(capsys: pytest.CaptureFixture[str]) -> None:
