@@ -90,7 +90,8 @@ def _everywhere(subject: Subject, search: Search, name: str, about: str) -> Fing
     if subject.apart:
         fields |= {n: UNDECIDED for n in _ENDS if n in fields}
         decided = {n: v for n, v in decided.items() if n not in _ENDS}
-    profiles = [] if search.against or subject.beyond or subject.apart else list(_profiles(search, nan=odd is None))
+    otherwise = search.against or subject.beyond or subject.apart or subject.rounded
+    profiles = [] if otherwise else list(_profiles(search, nan=odd is None))
     return Fingerprint(
         name=name,
         about=about,

@@ -83,6 +83,15 @@ def test_a_region_that_has_no_name_decides_nothing_falsely() -> None:
     assert not found.explained
 
 
+def test_reals_with_more_bits_are_told_rounded_and_are_no_systems() -> None:
+    """NumPy multiplies an int32 array by a float32 one in float64."""
+    found = fingerprint(lambda q, scale, zero_point: (q - zero_point) * scale, "dequantize", "numpy")
+    assert found.explained
+    assert found.fields["form"] == "product"
+    assert found.profiles == ()
+    assert any("more bits" in said for said in found.refused)
+
+
 def test_codes_that_leave_out_the_lowest_are_those() -> None:
     found = fingerprint(narrow, array="numpy", seconds=600.0)
     assert "[-127,127]" in found.about
