@@ -79,7 +79,7 @@ def of_range(
 def added(x: Array, factor: Array | None, v: Array, addend: Array, quotient: str) -> Array:
     """The quotient ``v`` and a sum (float64): ``x * factor`` and the sum in one rounding, where there is a factor.
 
-    ``quotient`` is the dtype to which the quotient is rounded before what is added in two roundings.
+    ``quotient`` is the dtype to which the quotient is rounded or widened before what is added in two roundings.
     """
     if factor is not None:
         total = fused_multiply_add(x, factor, addend.astype(x.dtype))

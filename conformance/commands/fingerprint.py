@@ -34,9 +34,10 @@ def add(parser: argparse.ArgumentParser) -> None:
 def carry_out(options: argparse.Namespace, given: Sequence[str]) -> int:
     """Ask it, say what it does; 0 a behaviour gives every answer, 1 none does, 2 nothing is known."""
     del given
+    from halfeven.conformance.backends.axes import COMMAND
     from halfeven.conformance.backends.protocol import KINDS
     from halfeven.conformance.backends.registry import is_own, split
-    from halfeven.conformance.configuration import grid_of
+    from halfeven.conformance.configuration import grid_of, is_grid
     from halfeven.conformance.fingerprinting import of_worker
     from halfeven.conformance.nearest import among
     from halfeven.conformance.output import say
@@ -46,6 +47,11 @@ def carry_out(options: argparse.Namespace, given: Sequence[str]) -> int:
     from halfeven.reference.profile import OPERATIONS
 
     spec, words = split(options.fn)
+    of_function = is_own(spec) and ":" in spec and not spec.startswith(COMMAND)
+    for word in words if of_function else ():
+        if is_grid(word) or word in FORMULAS:
+            msg = f"@{word} is not accepted here: give --{'grid' if is_grid(word) else 'formula'} {word}"
+            raise ValueError(msg)
     operation = _said("operation", options.operation, words, [*OPERATIONS, *KINDS]) or "quantize"
     array = _said("array", options.array, words, ["torch", "numpy"]) or "torch"
     if options.formula is not None:
@@ -54,9 +60,10 @@ def carry_out(options: argparse.Namespace, given: Sequence[str]) -> int:
     limits = None
     if options.grid is not None:
         limits = grid_of(options.grid)
-    if is_own(spec) and ":" in spec:
-        words = (*words, array, (options.formula or operation).partition("@")[0])
-    spec = "@".join([spec, *([",".join(dict.fromkeys(words))] if words else [])])
+    if of_function:
+        more = (array, (options.formula or operation).partition("@")[0])
+        words = (*words, *(w for w in more if w not in words))
+    spec = f"{spec}@{','.join(words)}" if words else spec
     with Server(options.python or sys.executable) as server:
         worker = worker_of(spec, server, timeout=options.timeout, budget=2 * options.seconds + options.timeout)
         try:
@@ -81,7 +88,7 @@ def _said(name: str, option: str, words: Sequence[str], accepted: Sequence[str])
     """What an option says, or else a word after the function's name; empty where neither does."""
     from halfeven.conformance.nearest import among
 
-    after = [w for w in words if w in accepted]
+    after = list(dict.fromkeys(w for w in words if w in accepted))
     if option:
         among(name, option, accepted)
     if len({*after, *([option] if option else [])}) > 1:

@@ -8,8 +8,9 @@ alike, it is one function, for any scale.
   to float32 is the quotient in float32: a quotient of two numbers of 24 bits is 2^-49 of itself away from the middle of
   two float32 at least, and float64 is wrong by 2^-52. Below the normal numbers it may be another one, which ``floor``
   and ``ceil`` see.
-- Of a float32 quotient that is widened to float64 a half is added exactly, a conversion to an integer is the same, and
-  so is one of the sum, where the sum is one of float64 in any case.
+- Of a float32 quotient that is widened to float64 an added half makes the integer that an exact one makes; a conversion
+  to an integer is the same, and so is one of the sum, where that is one of float64 in any case. Not so where 1/2 is
+  added and truncated.
 - (r - v) + v is r, but of -0, whose code is 0, and of the infinities.
 - A conversion to 32 bits and one to fewer agree in the bits that codes keep which wrap modulo a power of two. So do one
   to 64 bits and none at all, of a float32: from 2^31 on, where 32 bits end, it is a multiple of 2^8.
@@ -39,11 +40,10 @@ _LOW = {
     **dict.fromkeys(("int16-sum", "int8-sum"), "int32-sum"),
 }
 _SINGLE = {"int64-int32": "int32", "int64-sum": "int32-sum", "none": "int32-sum"}
-_SUMS = frozenset({"int32-sum", "int16-sum", "int8-sum"})
-# What adds integers, or floats in float64.
-_WIDE = frozenset(
-    {"exact", "int32", "int64", "int64-int32", "int32-exact", "int32-saturating", "int16", "int8", "int8-exact"}
-)
+_SUMS = frozenset(name for name in (*_LOW, *_LOW.values()) if name.endswith("-sum"))
+# What adds in the quotient's dtype: all else adds integers, or floats in float64.
+_ADDING = tuple(map(str, EvaluationModel.choices()["integer"]))
+_IN_ITS_DTYPE = frozenset(n for n in _ADDING if n == "none" or n.endswith("-sum"))
 _OWN = {"int8-sum": "int32-sum", "int8-exact": "int8-exact"}  # what gives codes of int8 as they are
 _BYTE, _CODES = Grid(-128, 127), 256
 
@@ -66,7 +66,7 @@ def _written(model: EvaluationModel, asked: Asked) -> EvaluationModel:
     if m.clamp != "after":
         return m
     m = _narrowed(m, asked)
-    if m.overflow == "wrap" and _CODES % (asked.grid.num_steps + 1) == 0:
+    if _wraps_by_a_byte(m, asked):
         integer = (_LOW | (_SINGLE if m.quotient == "float32" else {})).get(m.integer, m.integer)
         late = m.zero_point == "after-rounding"
         return replace(m, integer=integer if late else integer.removesuffix("-sum"))
@@ -76,15 +76,20 @@ def _written(model: EvaluationModel, asked: Asked) -> EvaluationModel:
 
 
 def _narrowed(m: EvaluationModel, asked: Asked) -> EvaluationModel:
-    """With a quotient that is widened as it was, where that is all the same."""
+    """With the quotient in float32, where widening it changes no code."""
     widened = (m.compute, m.quotient, m.zero_point) == ("float32", "float64", "after-rounding")
-    if not widened or m.rounding == "half-truncated":  # of -2^24 that makes what float32 does not hold
+    if not widened or m.rounding == "half-truncated":  # below -2^24 that adds 1, which float32 does not hold
         return m
     if m.half == "added":
         m = replace(m, half="exact")
-    if m.overflow == "wrap" and _CODES % (asked.grid.num_steps + 1) == 0 and m.integer in _SUMS:
+    if _wraps_by_a_byte(m, asked) and m.integer in _SUMS:
         m = replace(m, integer="int8-exact")
-    return replace(m, quotient="float32") if m.half == "exact" and m.integer in _WIDE else m
+    return replace(m, quotient="float32") if m.half == "exact" and m.integer not in _IN_ITS_DTYPE else m
+
+
+def _wraps_by_a_byte(m: EvaluationModel, asked: Asked) -> bool:
+    """Whether nothing but the low 8 bits of a code counts."""
+    return m.overflow == "wrap" and _CODES % (asked.grid.num_steps + 1) == 0
 
 
 def _named(model: EvaluationModel, asked: Asked) -> EvaluationModel:

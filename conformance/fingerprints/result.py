@@ -63,6 +63,7 @@ class Fingerprint:
         witnesses: of each choice that is decided the input that decided it.
         proofs: of each choice that is not distinguishable why.
         profiles: the known profiles, formulas and versions that give every answer that came.
+        rounded: whether its reals had more bits than the dtype asked for: all that is told is of them rounded to it.
         nearest: the behaviour that gives most of the answers; its share is 1 where it gives all.
         calls: how many calls were made.
         refused: what was asked and not answered, and what else is to be known, in words.
@@ -76,6 +77,7 @@ class Fingerprint:
     witnesses: Mapping[str, Witnessed] = field(default_factory=dict)
     proofs: Mapping[str, str] = field(default_factory=dict)
     profiles: tuple[str, ...] = ()
+    rounded: bool = False
     nearest: Nearest | None = None
     calls: int = 0
     refused: tuple[str, ...] = ()
@@ -106,6 +108,7 @@ class Fingerprint:
             lines.append(_cut(f"  {proof}:", 2 * _WIDE))
             lines.append(f"    {', '.join(name for name, said in self.proofs.items() if said == proof)}")
         known = "no known system, which makes all these choices together" if self.explained else "nothing known"
+        known = "nothing: its reals have more bits than any system's" if self.rounded else known
         lines.append(f"agrees with: {', '.join(self.profiles) or known}")
         lines += [f"note: {said}" for said in self.refused]
         return "\n".join(lines)

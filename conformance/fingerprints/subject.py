@@ -40,7 +40,7 @@ class Subject:
         elsewhere: calls in which something is done that no model does that gives the others.
         apart: such calls with what is peculiar to them, in words, such as a small scale: the rest is told without them.
         pairs: of scale and zero point that were asked.
-        rounded: that its answers have more bits than the dtype, to which they were rounded, in words; empty if not so.
+        rounded: whether some of its reals have more bits than the dtype that was asked for, to which they are rounded.
     """
 
     asking: Asking
@@ -55,7 +55,7 @@ class Subject:
     elsewhere: list[Seen] = field(default_factory=list)
     apart: list[tuple[str, Seen]] = field(default_factory=list)
     pairs: list[tuple[float, int]] = field(default_factory=list)
-    rounded: str = ""
+    rounded: bool = False
 
     @property
     def takes_amax(self) -> bool:
@@ -114,8 +114,9 @@ class Subject:
                 narrow = value.astype(a.dtype)
                 lossless = same_codes(narrow, value)
             if not lossless:
-                self.rounded = f"returned {value.dtype} for {a.dtype}, with more bits: what is told is of them rounded"
-            self.asking.note(f"returned {value.dtype} for {a.dtype}" if lossless else self.rounded)
+                self.rounded = True
+            more = "" if lossless else ", with more bits: what is told is of them rounded"
+            self.asking.note(f"returned {value.dtype} for {a.dtype}{more}")
             return narrow
         return value
 

@@ -227,7 +227,7 @@ _ADDS_NOTHING = {("integer", "exact"), ("clamp", "before-zero-point"), ("clamp",
 # Input, scale and output are of one dtype.
 _SAME_DTYPE = {("compute", "promoted"), ("product", "promoted"), ("product", "narrowed"), ("product", "scale")}
 _NO_DOUBLE = {("held", "float32"), ("quotient", "float32")}  # scale and quotient are no float64
-_WHOLE_SUM = {("quotient", "float64")}  # what is added to the quotient is added to an integer, without bound
+_WHOLE_SUM = {("quotient", "float64")}  # the zero point, if there is one, is added after rounding, without bound
 # And that is float32.
 _FLOAT32 = {*_SAME_DTYPE, *_NO_DOUBLE, ("compute", "widened"), ("compute", "float32"), ("product", "float32")}
 INDISTINGUISHABLE: dict[str, set[tuple[str, str]]] = {

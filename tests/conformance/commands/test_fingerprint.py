@@ -1,6 +1,8 @@
 """``halfeven fingerprint``: what it prints, in a process of its own, and its status."""
 
 import json
+import shlex
+import sys
 from pathlib import Path
 
 import pytest
@@ -57,7 +59,7 @@ def test_words_after_the_name_say_how_it_is_called(capsys: pytest.CaptureFixture
     assert main(["fingerprint", "fingered:reals@numpy,dequantize", "--grid", "int8"]) == 0
     said = capsys.readouterr().out
     assert said.startswith("fingered:reals@numpy,dequantize: dequantize, float32, int8; ")
-    assert "subtract" in said
+    assert "form      product: multiplies the difference by s" in said
 
 
 @pytest.mark.parametrize(
@@ -65,12 +67,21 @@ def test_words_after_the_name_say_how_it_is_called(capsys: pytest.CaptureFixture
     [
         (["fingered:reals@numpy", "--array", "torch"], "@numpy and --array torch are not accepted together"),
         (["fingered:reals@torch,numpy"], "@torch and @numpy are not accepted together"),
+        (["fingered:reals@uint8"], "give --grid uint8"),
+        (["fingered:reals@number-formats/decode"], "give --formula number-formats/decode"),
         (["fingered:reals@quantize", "--operation", "dequantize"], "give one operation"),
     ],
 )
 def test_two_ways_to_call_it_are_refused(words: list[str], said: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["fingerprint", *words]) == 2
     assert said in capsys.readouterr().err
+
+
+def test_a_command_has_its_own_words(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    script = tmp_path / "device.py"
+    script.write_text("import sys; sys.exit(f'given {sys.argv[1:]}')", encoding="utf-8")
+    assert main(["fingerprint", f"cmd:{shlex.join([sys.executable, str(script), '--bits=8'])}"]) == 2
+    assert "given ['--bits=8']" in capsys.readouterr().err
 
 
 def test_a_formulas_function_is_fingerprinted(capsys: pytest.CaptureFixture[str]) -> None:

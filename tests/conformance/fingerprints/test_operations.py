@@ -88,8 +88,9 @@ def test_reals_with_more_bits_are_told_rounded_and_are_no_systems() -> None:
     found = fingerprint(lambda q, scale, zero_point: (q - zero_point) * scale, "dequantize", "numpy")
     assert found.explained
     assert found.fields["form"] == "product"
+    assert found.rounded
     assert found.profiles == ()
-    assert any("more bits" in said for said in found.refused)
+    assert "agrees with: nothing: its reals have more bits" in str(found)
 
 
 def test_codes_that_leave_out_the_lowest_are_those() -> None:
