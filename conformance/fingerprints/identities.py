@@ -33,6 +33,7 @@ __all__ = ["one_function"]
 
 _MOST = 1 << 14  # models that are written otherwise
 _INVERTED = frozenset({"reciprocal", "low-reciprocal"})
+_MULTIPLIED = frozenset({"reciprocal", "multiply-by-q-per-real"})
 _HALVED = frozenset({"half-even", "half-away", "half-to-zero", "half-up", "half-down", "half-truncated"})
 _SUMMED = frozenset({"with-zero-point", "fused"})
 _LOW = {
@@ -58,21 +59,27 @@ def one_function(cubes: Sequence[Cube], asked: Asked) -> bool:
 
 def _written(model: EvaluationModel, asked: Asked) -> EvaluationModel:
     """The same function by the fewest of the choices."""
-    m = replace(_named(model, asked), nan="propagate")
-    if m.half == "difference" or m.rounding not in _HALVED:
-        m = replace(m, half="exact")
-    elif m.half in _SUMMED and m.rounding not in HALVES:
-        m = replace(m, half="added")
+    m = _halved(replace(_named(model, asked), nan="propagate"))
     if m.clamp != "after":
         return m
     m = _narrowed(m, asked)
     if _wraps_by_a_byte(m, asked):
-        integer = (_LOW | (_SINGLE if m.quotient == "float32" else {})).get(m.integer, m.integer)
+        whole = (m.rounding, m.half) != ("half-even", "added")  # else from 2^22 on there may be halves
+        integer = (_LOW | (_SINGLE if m.quotient == "float32" and whole else {})).get(m.integer, m.integer)
         late = m.zero_point == "after-rounding"
         return replace(m, integer=integer if late else integer.removesuffix("-sum"))
     if m.overflow == "saturate" and asked.grid == _BYTE and m.integer in _OWN:
         return _written(replace(m, overflow="wrap", integer=_OWN[m.integer]), asked)
     return m
+
+
+def _halved(m: EvaluationModel) -> EvaluationModel:
+    """With the half in the fewest words; one that is fused takes the zero point with it."""
+    if m.half == "fused" and m.zero_point == "before-rounding" and m.division in _MULTIPLIED:
+        m = replace(m, zero_point="fused")
+    if m.rounding not in _HALVED or (m.half == "difference" and m.clamp == "after"):  # limits may be infinite
+        return replace(m, half="exact")
+    return replace(m, half="added") if m.half in _SUMMED and m.rounding not in HALVES else m
 
 
 def _narrowed(m: EvaluationModel, asked: Asked) -> EvaluationModel:

@@ -5,6 +5,7 @@ from dataclasses import replace
 from itertools import product
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 
 from halfeven.conformance.configuration import DTYPES
@@ -49,6 +50,8 @@ _MODELS = 5  # whose boundaries go into one call
 # Of so few digits that a number of 16 bits may be just beside a tie: there 1/s tells, of large quotients above all.
 _DECIMAL = (0.3, 0.7, 0.6, 0.9, 0.15, 0.35, 0.013, 0.03, 0.07, 0.05, 0.012, 0.11, 0.45, 0.021, 0.18, 0.017)
 _PAIRS = 48
+_MORE = 12  # calls beside ties
+_BESIDE = tuple(product((3, 5, 7), (0, 1, 2, 5, 12, 39)))  # codes, and which of the ties above 1
 
 
 def fingerprint_of_operation(
@@ -185,6 +188,7 @@ def _ask_on(subject: Subject, search: Search) -> None:
         quiet = quiet + 1 if size(search.cubes) == before and asked > _LEAST else 0
     if search.seen and not subject.uneven:
         _ask_coarse(subject, search)
+        _ask_beside_ties(subject, search)
         ask_apart(subject, search)
         ask_besides(subject, search)
     elif search.seen:
@@ -212,6 +216,26 @@ def _ask_coarse(subject: Subject, search: Search) -> None:
             return
         models = search.drawn(_MODELS, turn)
         given = splitting(models, asked, scale, zero)
+        if _splits(search, models[0], given) and (seen := subject.seen(given)) is not None:
+            search.take(seen)
+
+
+def _ask_beside_ties(subject: Subject, search: Search) -> None:
+    """Of reals of 16 bits: ask with scales that split what remains, those first whose multiple is just beside a tie.
+
+    There a product that is rounded to float32 first is rounded to another number of 16 bits than one that is not.
+    """
+    asked = subject.asked
+    if search.against or subject.takes_amax or asked.dtype.itemsize > 2 or asked.operation == "quantize":  # noqa: PLR2004
+        return
+    half = 2.0 ** -(int(ml_dtypes.finfo(asked.dtype).nmant) + 1)  # type: ignore[no-untyped-call]
+    beside = [(1 + (2 * nth + 1) * half) / code for code, nth in _BESIDE]
+    last = subject.asking.calls + _MORE
+    for turn, scale in enumerate((*beside, *_DECIMAL, *(10 * s for s in _DECIMAL))):
+        if subject.asking.calls >= last or subject.asking.spent or search.late or search.against:
+            return
+        models = search.drawn(_MODELS, turn)
+        given = splitting(models, asked, scale, subject.zeros[0] if turn % 2 and subject.zeros else 0)
         if _splits(search, models[0], given) and (seen := subject.seen(given)) is not None:
             search.take(seen)
 

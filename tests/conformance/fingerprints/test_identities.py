@@ -13,6 +13,7 @@ from halfeven.reference.model import EvaluationModel
 
 INT8, BYTE = Grid(-128, 127), Grid(0, 255)
 WRAPS = replace(EvaluationModel(), overflow="wrap", integer="int32")
+FUSED = replace(WRAPS, half="fused", zero_point="before-rounding", division="reciprocal")
 DOUBLE = {"compute": "float64", "quotient": "float32", "inverse": "compute"}
 ALIKE = [
     (WRAPS, DOUBLE),
@@ -40,6 +41,9 @@ APART = [
     (replace(WRAPS, integer="int32-sum"), {"quotient": "float64"}),
     (replace(WRAPS, half="added"), {"quotient": "float64"}),
     (replace(WRAPS, rounding="half-truncated"), {"quotient": "float64"}),
+    *((replace(FUSED, rounding=r), {"half": h}) for r, h in (("half-even", "added"), ("floor", "exact"))),
+    (replace(WRAPS, half="added", integer="none"), {"integer": "int32-sum"}),
+    (replace(WRAPS, half="difference", clamp="before-rounding"), {"half": "exact"}),
 ]
 
 

@@ -83,6 +83,16 @@ def test_a_region_that_has_no_name_decides_nothing_falsely() -> None:
     assert not found.explained
 
 
+@pytest.mark.parametrize(("wide", "product", "system"), [(F32, "promoted", "torchao"), (np.float64, "float64", "onnx")])
+def test_reals_of_16_bits_that_are_rounded_once_or_twice_are_told_apart(wide, product: str, system: str) -> None:
+    def put_back(q, scale, zero_point):
+        return ((q.astype(wide) - wide(zero_point)) * wide(scale)).astype(np.float16)
+
+    found = fingerprint(put_back, "dequantize", "numpy", dtype="float16")
+    assert product in found.alternatives.get("product", (found.fields["product"],))
+    assert {p.partition("@")[0] for p in found.profiles} == {system}
+
+
 def test_reals_with_more_bits_are_told_rounded_and_are_no_systems() -> None:
     """NumPy multiplies an int32 array by a float32 one in float64."""
     found = fingerprint(lambda q, scale, zero_point: (q - zero_point) * scale, "dequantize", "numpy")
