@@ -12,7 +12,7 @@ from typing import Any
 
 from halfeven.conformance.backends.protocol import Backend, NotInstalled
 
-__all__ = ["COMMAND", "COMPILED", "along", "extended", "split"]
+__all__ = ["COMMAND", "COMPILED", "along", "extended", "joined", "split"]
 
 COMPILED = "compiled"
 COMMAND = "cmd:"
@@ -44,6 +44,15 @@ def extended(spec: str, device: str | None = None, *, compiled: bool = False) ->
     name, words = split(spec)
     more = [*([device] if device else []), *([COMPILED] if compiled else [])]
     words = (*words, *(w for w in more if w not in words))
+    return joined(name, words)
+
+
+def joined(name: str, words: Sequence[str]) -> str:
+    """What ``split`` takes apart.
+
+    >>> joined("torch.quantize", ["cuda", "compiled"])
+    'torch.quantize@cuda,compiled'
+    """
     return f"{name}{_AT}{','.join(words)}" if words else name
 
 
@@ -58,7 +67,7 @@ def along(backend: Backend, words: Sequence[str], *, tried: bool = True) -> Back
     """
     if not words:
         return backend
-    backend = replace(backend, name=f"{backend.name}{_AT}{','.join(words)}")
+    backend = replace(backend, name=joined(backend.name, words))
     if backend.axes is not None:
         changed: dict[str, Any] = dict(backend.axes(tuple(words)))
         return replace(backend, **changed)

@@ -34,9 +34,9 @@ def add(parser: argparse.ArgumentParser) -> None:
 def carry_out(options: argparse.Namespace, given: Sequence[str]) -> int:
     """Ask it, say what it does; 0 a behaviour gives every answer, 1 none does, 2 nothing is known."""
     del given
-    from halfeven.conformance.backends.axes import COMMAND
+    from halfeven.conformance.backends.axes import COMMAND, joined, split
     from halfeven.conformance.backends.protocol import KINDS
-    from halfeven.conformance.backends.registry import is_own, split
+    from halfeven.conformance.backends.registry import is_own
     from halfeven.conformance.configuration import grid_of, is_grid
     from halfeven.conformance.fingerprinting import of_worker
     from halfeven.conformance.nearest import among
@@ -63,9 +63,10 @@ def carry_out(options: argparse.Namespace, given: Sequence[str]) -> int:
     if of_function:
         more = (array, (options.formula or operation).partition("@")[0])
         words = (*words, *(w for w in more if w not in words))
-    spec = f"{spec}@{','.join(words)}" if words else spec
     with Server(options.python or sys.executable) as server:
-        worker = worker_of(spec, server, timeout=options.timeout, budget=2 * options.seconds + options.timeout)
+        worker = worker_of(
+            joined(spec, words), server, timeout=options.timeout, budget=2 * options.seconds + options.timeout
+        )
         try:
             result = of_worker(
                 worker,

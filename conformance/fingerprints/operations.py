@@ -1,8 +1,8 @@
 """The fingerprint of an operation: the evaluation models that give what it answers, asked where they differ."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
-from itertools import product
+from itertools import cycle, product
 from typing import Any
 
 import ml_dtypes
@@ -50,6 +50,7 @@ _MODELS = 5  # whose boundaries go into one call
 # Of so few digits that a number of 16 bits may be just beside a tie: there 1/s tells, of large quotients above all.
 _DECIMAL = (0.3, 0.7, 0.6, 0.9, 0.15, 0.35, 0.013, 0.03, 0.07, 0.05, 0.012, 0.11, 0.45, 0.021, 0.18, 0.017)
 _PAIRS = 48
+_SHORTEST = 2  # bytes of a dtype
 _MORE = 12  # calls beside ties
 _BESIDE = tuple(product((3, 5, 7), (0, 1, 2, 5, 12, 39)))  # codes, and which of the ties above 1
 
@@ -78,7 +79,7 @@ def fingerprint_of_operation(
         asking.note(f"takes no zero point, or makes nothing of it: it has {subject.fixed}, and no other was asked")
     if not subject.odd:
         ask_elsewhere(subject, search)
-    return told(subject, search, name)
+    return replace(told(subject, search, name), rounded=subject.rounded)
 
 
 def _first_that_stands(tried: Iterator[tuple[Subject, Search]]) -> tuple[Subject, Search]:
@@ -207,17 +208,9 @@ def _ask_again(subject: Subject, first: Seen) -> None:
 def _ask_coarse(subject: Subject, search: Search) -> None:
     """Of 16 bits: ask with zero points at the ends of the grid, of short scales with those that split what remains."""
     asked = subject.asked
-    coarse = asked.dtype.itemsize <= 2 and asked.operation != "dequantize"  # noqa: PLR2004 - bytes
-    if search.against or subject.takes_amax or not coarse:
-        return
-    ends = [z for z in (asked.grid.qmax, asked.grid.qmin + 1) if z in subject.zeros]
-    for turn, (scale, zero) in enumerate(product(_DECIMAL, ends)):
-        if subject.asking.spent or search.late or search.against:
-            return
-        models = search.drawn(_MODELS, turn)
-        given = splitting(models, asked, scale, zero)
-        if _splits(search, models[0], given) and (seen := subject.seen(given)) is not None:
-            search.take(seen)
+    if asked.dtype.itemsize <= _SHORTEST and asked.operation != "dequantize":
+        ends = [z for z in (asked.grid.qmax, asked.grid.qmin + 1) if z in subject.zeros]
+        _ask_splitting(subject, search, product(_DECIMAL, ends), _PAIRS)
 
 
 def _ask_beside_ties(subject: Subject, search: Search) -> None:
@@ -226,16 +219,22 @@ def _ask_beside_ties(subject: Subject, search: Search) -> None:
     There a product that is rounded to float32 first is rounded to another number of 16 bits than one that is not.
     """
     asked = subject.asked
-    if search.against or subject.takes_amax or asked.dtype.itemsize > 2 or asked.operation == "quantize":  # noqa: PLR2004
-        return
-    half = 2.0 ** -(int(ml_dtypes.finfo(asked.dtype).nmant) + 1)  # type: ignore[no-untyped-call]
-    beside = [(1 + (2 * nth + 1) * half) / code for code, nth in _BESIDE]
-    last = subject.asking.calls + _MORE
-    for turn, scale in enumerate((*beside, *_DECIMAL, *(10 * s for s in _DECIMAL))):
+    if asked.dtype.itemsize <= _SHORTEST and asked.operation != "quantize":
+        half = 2.0 ** -(int(ml_dtypes.finfo(asked.dtype).nmant) + 1)  # type: ignore[no-untyped-call]
+        beside = [(1 + (2 * nth + 1) * half) / code for code, nth in _BESIDE]
+        scales = (*beside, *_DECIMAL, *(10 * s for s in _DECIMAL))
+        zeros = cycle([0, *subject.zeros[:1]])
+        _ask_splitting(subject, search, zip(scales, zeros, strict=False), _MORE)
+
+
+def _ask_splitting(subject: Subject, search: Search, pairs: Iterable[tuple[float, int]], most: int) -> None:
+    """Ask with those pairs of scale and zero point that split what remains, with so many at the most."""
+    last = subject.asking.calls + most
+    for turn, (scale, zero) in enumerate(() if subject.takes_amax else pairs):
         if subject.asking.calls >= last or subject.asking.spent or search.late or search.against:
             return
         models = search.drawn(_MODELS, turn)
-        given = splitting(models, asked, scale, subject.zeros[0] if turn % 2 and subject.zeros else 0)
+        given = splitting(models, subject.asked, scale, zero)
         if _splits(search, models[0], given) and (seen := subject.seen(given)) is not None:
             search.take(seen)
 

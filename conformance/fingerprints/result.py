@@ -108,7 +108,7 @@ class Fingerprint:
             lines.append(_cut(f"  {proof}:", 2 * _WIDE))
             lines.append(f"    {', '.join(name for name, said in self.proofs.items() if said == proof)}")
         known = "no known system, which makes all these choices together" if self.explained else "nothing known"
-        known = "nothing: its reals have more bits than any system's" if self.rounded else known
+        known = "nothing: its reals have more bits than were asked for" if self.rounded else known
         lines.append(f"agrees with: {', '.join(self.profiles) or known}")
         lines += [f"note: {said}" for said in self.refused]
         return "\n".join(lines)

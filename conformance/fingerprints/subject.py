@@ -113,8 +113,7 @@ class Subject:
             with np.errstate(all="ignore"):
                 narrow = value.astype(a.dtype)
                 lossless = same_codes(narrow, value)
-            if not lossless:
-                self.rounded = True
+            self.rounded |= not lossless
             more = "" if lossless else ", with more bits: what is told is of them rounded"
             self.asking.note(f"returned {value.dtype} for {a.dtype}{more}")
             return narrow

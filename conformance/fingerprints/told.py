@@ -100,7 +100,6 @@ def _everywhere(subject: Subject, search: Search, name: str, about: str) -> Fing
         witnesses={n: w for n in decided if (w := _witnessed(search, n)) is not None},
         proofs=dict.fromkeys(same, proof.words(a)) if same else {},
         profiles=tuple(profiles),
-        rounded=subject.rounded,
         nearest=_nearest(search, profiles, [seen for _, seen in subject.apart], nan=odd is None),
         calls=asking.calls,
         refused=(*asking.notes(), *(["proved nothing: " + proof.open] if proof.open and left else [])),
