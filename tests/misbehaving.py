@@ -241,7 +241,7 @@ IN_A_CALL: dict[str, tuple[str, Came]] = {
     "result of an earlier call": ("Backend.kept = codes.zero_", Came(fault="stale output", at=3)),
     "result, by a thread": (_THREAD, Came(fault="stale output", at=3)),
     "another answer each time": (
-        "Backend.calls = 2\nreturn codes + os.urandom(1)[0] // 2",
+        "Backend.calls = 2\nBackend.turn = 1 + getattr(Backend, 'turn', 0)\nreturn codes + Backend.turn",
         Came(fault="not deterministic", value="int8", repeats=2),
     ),
 }
