@@ -127,6 +127,9 @@ def stochastic() -> Calls:
         x, random = np.array([1 + 2.0**-20, 1.0]), np.array([2**31 - 1] * 2, np.uint32)
         yield {"x": x, **given, "rounding": rounding, "bits": 31, "random": random}
         yield {"x": x[:0], **given, "rounding": rounding, "bits": 31, "random": random[:0]}
+        # In the dtype of x the largest random number is a whole step, or with half a bit it is.
+        x, random = np.array([1 + 2.0**-10, 1.0], np.float16), np.array([2**13 - 1] * 2, np.uint16)
+        yield {"x": x, **given, "rounding": rounding, "bits": 13, "random": random}
 
 
 @documented(_PROJECT, _REPORT + "RoundToPrecision, stochastic", aspect="stochastic-mean")

@@ -4,6 +4,7 @@ A format is what its four parameters say: there is one NaN and one zero, and an 
 """
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -109,7 +110,7 @@ class Projection(Behaviour):
     # A sum of a float64 below 1/2 and of 1/2 may round to 1.
     sum: str = choice({
         "exact": "compares what is left of a step and the random number exactly",
-        "rounded": "rounds the sum of what is left of a step and the random number to the dtype of x",
+        "rounded": "rounds the sum of what is left of a step and the random number to float64",
     })  # fmt: skip
     infinity: str = choice({
         "as-said": "keeps infinities or not as the saturation says",
@@ -224,7 +225,7 @@ def project(
     rest = significand - below
     drawn = np.zeros((), np.int64) if random is None else random.astype(np.int64)
     if b.sum == "rounded" and rounding in ("StochasticA", "StochasticB"):
-        code += _passes_one(rest.astype(x.dtype), drawn, rounding, bits)
+        code += _passes_one(rest, drawn, rounding, bits, x.dtype)
     else:
         code += _away(rest, odd, negative, rounding, bits, drawn)
 
@@ -274,10 +275,11 @@ def _away(rest: Array, odd: Array, negative: Array, rounding: str, bits: int, ra
     return up
 
 
-def _passes_one(rest: Array, random: Array, rounding: str, bits: int) -> Array:
-    """The same of a stochastic rounding, by a sum in the dtype of ``rest``."""
+def _passes_one(rest: Array, random: Array, rounding: str, bits: int, dtype: np.dtype[Any]) -> Array:
+    """The same of a stochastic rounding, by a sum in float64 of a random number in the dtype of x."""
     half = rounding == "StochasticB"
-    drawn = np.ldexp((2 * random + 1 if half else random).astype(np.float64), -(bits + half)).astype(rest.dtype)
+    with np.errstate(all="ignore"):
+        drawn = (2 * random + 1 if half else random).astype(dtype) * dtype.type(2.0 ** -(bits + half))
     up: Array = rest + drawn >= 1
     return up
 

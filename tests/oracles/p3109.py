@@ -71,7 +71,7 @@ class _Asked:
     rounding: str
     saturation: str
     bits: int
-    kind: Any = None  # the dtype in which the random number is added; None: exactly
+    kind: Any = None  # the dtype that the random number has where it is added, in float64; None: exactly
 
     def code(self, value: float, drawn: int) -> int:
         if isnan(value):
@@ -103,8 +103,10 @@ class _Asked:
         rest = (magnitude - self.numbers[low]) / (self.numbers[low + 1] - self.numbers[low])
         n = 2**self.bits
         if self.kind is not None and self.rounding != "StochasticC":
-            addend = Fraction(2 * drawn + 1, 2 * n) if self.rounding == "StochasticB" else Fraction(drawn, n)
-            return low + bool(self.kind(float(rest)) + self.kind(float(addend)) >= self.kind(1))
+            whole, steps = (2 * drawn + 1, 2 * n) if self.rounding == "StochasticB" else (drawn, n)
+            with np.errstate(all="ignore"):
+                addend = self.kind(whole) * self.kind(1 / steps)
+            return low + (float(rest) + float(addend) >= 1)
         half = Fraction(1, 2)
         reached = {
             "NearestTiesToEven": rest > half or (rest == half and low % 2 == 1),
