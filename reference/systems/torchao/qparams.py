@@ -74,7 +74,7 @@ class ChoosingByBlock(Choosing):
 
     default_dtype: str | None = choice({
         None: "takes None for the dtype of the zero point where it is not given",
-        "int32": "takes int32 for the dtype of the zero point where it is not given",
+        "int32": "takes int32 for the dtype of an integer zero point where it is not given",
     })  # fmt: skip
     keepdim: str = choice({
         "blocks": "keeps one entry per block along each dimension with keepdim",
@@ -264,10 +264,12 @@ def choose_qparams_affine(
     if any(whole[d] == 0 for d in reduced):
         msg = f"input of shape {input.shape} is not accepted: a block of {block_size} is empty and has no extremes"
         raise empty(msg)
+    if zero_point_dtype == _NOT_GIVEN:
+        zero_point_dtype = None if zero_point_domain == "FLOAT" else b.default_dtype
     low, high = (f(input.reshape(whole), axis=reduced, keepdims=keepdim) for f in (np.min, np.max))
     scale, zero_point = choose_qparams_affine_with_min_max(
         b, low, high, mapping_type, block_size, target_dtype, quant_min, quant_max, eps, scale_dtype,
-        b.default_dtype if zero_point_dtype == _NOT_GIVEN else zero_point_dtype, preserve_zero, zero_point_domain,
+        zero_point_dtype, preserve_zero, zero_point_domain,
     )  # fmt: skip
     if not keepdim or b.keepdim == "reduction":
         return scale, zero_point
