@@ -6,7 +6,7 @@ from halfeven.conformance.codes import error_code, fault_code, other, property_c
 from halfeven.conformance.properties import CHECK
 from halfeven.conformance.report.model import Cause, Result
 
-__all__ = ["OWN", "broken", "raised"]
+__all__ = ["OWN", "broken", "fault", "raised"]
 
 #: Of the checks that hold a backend to itself, the property that it lacks.
 OWN = {"composition": "composition", "idempotence": "stays-quantized"}
@@ -27,9 +27,18 @@ def broken(result: Result) -> tuple[Cause, ...]:
         return (Cause(property_code("documented"), result.cause),)
     if result.outcome == "crashed" and not result.ended:
         return (raised(result.cause),)
-    cause = _of("contract", fault_code(result.cause))
+    cause = fault(result.cause)
     # How a process ended is what one wants to know; the details of other faults differ from check to check.
     return (Cause(cause.code, f"{cause.sentence}: {result.ended}") if result.ended else cause,)
+
+
+def fault(words: str) -> Cause:
+    """The cause where a call does what none may do.
+
+    >>> fault("mutated input: this call wrote into an argument of an earlier call").code
+    'HE503'
+    """
+    return _of("contract", fault_code(words))
 
 
 def raised(words: str) -> Cause:

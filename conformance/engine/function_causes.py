@@ -1,30 +1,28 @@
 """Why the answers to a documented function differ: the choices of its behaviour, a release, or the calls' shape."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 
 from halfeven.conformance.codes import property_code
 from halfeven.conformance.configuration import Array
-from halfeven.conformance.engine.call import Answer, arguments_of, breaches
-from halfeven.conformance.engine.contract import raised
+from halfeven.conformance.engine.argument import Argument
+from halfeven.conformance.engine.call import arguments_of, breaches
+from halfeven.conformance.engine.contract import fault, raised
 from halfeven.conformance.engine.evidence import Judged
-from halfeven.conformance.engine.judge import answer_of, differences
+from halfeven.conformance.engine.judge import answer_of
 from halfeven.conformance.engine.kept import Sample
+from halfeven.conformance.engine.mostly import Mostly, Row, common, gives, mostly
 from halfeven.conformance.engine.points import nearest_point
 from halfeven.conformance.engine.region import Region, of_shapes
 from halfeven.conformance.engine.told import Told, choices, fewest, said, unknown
 from halfeven.conformance.report.model import Cause, OutcomeName
-from halfeven.conformance.requirement import Arguments
 from halfeven.reference.behaviour import Behaviour
 from halfeven.reference.catalogue import FORMULAS, Formula
 
 __all__ = ["FunctionWhy"]
-
-_Row = tuple[Arguments, Answer]
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,12 +42,12 @@ class FunctionWhy:
     is_doubted: bool = False
 
     @cached_property
-    def rows(self) -> list[_Row]:
+    def rows(self) -> list[Row]:
         """All calls that were answered, and their answers."""
         return [row for sample in self.samples for row in _rows(sample)]
 
     @cached_property
-    def answered(self) -> list[_Row]:
+    def answered(self) -> list[Row]:
         """Those but for errors where the document gives a result: what else is done may be known all the same."""
         return [row for row in self.rows if not self._crashes(row)]
 
@@ -60,9 +58,9 @@ class FunctionWhy:
             return None
         if self.version is not None and type(self.version.behaviour) is type(self.claimed.behaviour):
             return self.version.behaviour
-        found = nearest_point(self.claimed, self.rows)
+        found = nearest_point(self.claimed, [(r.arguments, r.seen) for r in self.rows])
         if found is None and 0 < len(self.answered) < len(self.rows):
-            found = nearest_point(self.claimed, self.answered)
+            found = nearest_point(self.claimed, [(r.arguments, r.seen) for r in self.answered])
         return None if found == self.claimed.behaviour else found
 
     @cached_property
@@ -70,14 +68,8 @@ class FunctionWhy:
         """The document or a version of it that gives all the answers, where that is not what is claimed."""
         if self.is_doubted or not self.answered:
             return None
-        name, library, version = self.release
-        release = ".".join(version.split(".")[:2])
-        own = (name.rpartition(".")[2], f"{library}-", *([release] if release else []))
-        versions = FORMULAS.versions(self.claimed.id.partition("@")[0])
-        for other in sorted(versions, key=lambda f: _rank(f.version, own, release)):
-            if other.id != self.claimed.id and all(_gives(other.function, row) for row in self.answered):
-                return other
-        return None
+        others = (f for f in self._versions if f.id != self.claimed.id)
+        return next((f for f in others if all(gives(f.function, row) for row in self.answered)), None)
 
     @cached_property
     def region(self) -> Region | None:
@@ -85,10 +77,31 @@ class FunctionWhy:
         bad, good = ([c for s in self.samples for c in getattr(s, side)] for side in ("differing", "agreeing"))
         return of_shapes(bad, good)
 
+    @cached_property
+    def mostly(self) -> Mostly | None:
+        """Where nothing gives all answers, and no shape has those that differ: what gives more than the document."""
+        sound = [row for row in self.answered if not breaches(row.seen)]
+        if self.point or self.version or self.region or not sound:
+            return None
+        found = mostly(self.claimed, sound, self._versions)
+        return replace(found, where=None) if found and self.is_doubted else found
+
+    @cached_property
+    def argument(self) -> Argument | None:
+        """The argument by which the calls that differ are told from the others, where nothing better is known."""
+        if self.is_doubted or self.point or self.version or self.region or self.mostly:
+            return None
+        found = common(self.answered, [not self._agrees(row) for row in self.answered])
+        return found if isinstance(found, Argument) else None
+
     @property
     def key(self) -> object:
         """What it says."""
-        return (self.point, self.version and self.version.id) if self.point or self.version else None
+        if self.point or self.version:
+            return self.point, self.version and self.version.id
+        if self.mostly and self.mostly.where:
+            return self.mostly.formula.id, self.mostly.formula.behaviour, self.mostly.where
+        return self.argument
 
     def doubted(self) -> "FunctionWhy":
         """Without what was refuted."""
@@ -97,69 +110,116 @@ class FunctionWhy:
     def told(self, sample: Sample, outcome: OutcomeName, differs: str) -> Told:
         """The choices that a result's own calls need; else a release, the calls' shape, the error, or nothing."""
         rows = _rows(sample)
-        found = self._choices(rows)
+        found = self._choices(self.point, rows)
         words = said(found) or differs
         crashes = any(map(self._unexplained, rows)) and differs.startswith("raises")
         also = (raised(differs),) if crashes else ()
         if self.version is not None and not crashes:
-            origin = _origin(self.version)
-            measured = Cause(property_code("documented"), f"does what {origin}")
-            return Told("explained", f"as {origin}: {words}", found or (measured,))
+            return Told("explained", f"as {_origin(self.version)}: {words}", found or (_measured(self.version),))
         if found:
             return Told("differs", words, (*found, *also))
-        if self.region is not None:
-            where = self.region.words
-            cause = Cause(self.region.code, f"gives other answers with {where}", where)
-            return Told(outcome, f"differs only with {where}: {differs}", (cause,))
-        if differs.startswith("raises"):
-            return Told(outcome, differs, (raised(differs),))
-        return Told(outcome, differs, (unknown(),))
+        return self._rest(rows, outcome, differs)
 
     def refuted(self, compared: Sequence[Judged]) -> Mapping[int, Array]:
-        """The calls that the behaviour found, or the version, does not answer so."""
-        functions = [] if self.point is None else [self.claimed.at(self.point)]
-        functions += [] if self.version is None else [self.version.function]
-        rows = ((a, (a.arguments, a.actual)) for a in compared if not breaches(a.actual))
-        wrong = (a for a, row in rows if not self._crashes(row) and not all(_gives(f, row) for f in functions))
+        """The calls that are answered otherwise than it says."""
+        rows = ((a, Row(a.arguments, a.actual, a.shape, "")) for a in compared if not breaches(a.actual))
+        wrong = (a for a, row in rows if not self._crashes(row) and not self._foretells(row))
         return {id(a): np.zeros(1, int) for a in wrong}
 
-    def _crashes(self, row: _Row) -> bool:
+    @cached_property
+    def _versions(self) -> list[Formula]:
+        """The document and its versions, the library's own first."""
+        name, library, version = self.release
+        release = ".".join(version.split(".")[:2])
+        own = (name.rpartition(".")[2], f"{library}-", *([release] if release else []))
+        versions = FORMULAS.versions(self.claimed.id.partition("@")[0])
+        return sorted(versions, key=lambda f: _rank(f.version, own, release))
+
+    def _rest(self, rows: Sequence[Row], outcome: OutcomeName, differs: str) -> Told:
+        """Where no behaviour gives all answers: the calls that differ, the error, the nearest, or nothing."""
+        where = self.region or self.argument
+        if self.region is None and differs.startswith("raises"):
+            return Told(outcome, differs, (raised(differs),))
+        if where is not None:
+            return Told(outcome, f"differs only with {where.words}: {differs}", (_elsewhere(where),))
+        if any(differs.startswith(words) for row in rows for words in breaches(row.seen)):
+            return Told(outcome, differs, (fault(differs),))
+        if self.mostly is not None:
+            causes = self._but_for(self.mostly, rows)
+            return Told(outcome, f"{said(causes)}: {differs}", causes)
+        return Told(outcome, differs, (unknown(),))
+
+    def _foretells(self, row: Row) -> bool:
+        """Whether a call is answered as it says; of what is not known nothing is said."""
+        if self.mostly is not None:
+            return self.mostly.leaves(row) or gives(self.mostly.formula.function, row)
+        if self.argument is not None:
+            agrees = self._agrees(row)
+            return not (agrees and self.argument.is_sure) if self.argument.has(row.arguments) else agrees
+        functions = [] if self.point is None else [self.claimed.at(self.point)]
+        functions += [] if self.version is None else [self.version.function]
+        return all(gives(f, row) for f in functions)
+
+    def _but_for(self, most: Mostly, rows: Sequence[Row]) -> tuple[Cause, ...]:
+        """What gives most answers, outside of the calls in which it does not; the nearest, where these are any."""
+        claimed, point = self.claimed.behaviour, most.formula.behaviour
+        if claimed is None or type(point) is not type(claimed):
+            every = found = tuple[Cause, ...]()
+        else:
+            every = choices(claimed, point, [*claimed.changes(point)])
+            found = self._choices(point, [row for row in rows if not most.leaves(row)])
+        near = unknown(said(every) or _measured(most.formula).sentence, most.share)
+        if most.where is None:
+            return (near,)
+        wrong = [row for row in rows if not self._agrees(row)]
+        if not found and not all(map(most.leaves, wrong)):
+            found = (_measured(most.formula),)
+        left = (_elsewhere(most.where),) if any(map(most.leaves, wrong)) else ()
+        return (*(replace(c, where=most.where.outside) for c in found), *left) or (near,)
+
+    def _agrees(self, row: Row) -> bool:
+        return gives(self.claimed.function, row)
+
+    def _crashes(self, row: Row) -> bool:
         """Whether it raises where the document gives a result: an error has a cause of its own."""
-        arguments, seen = row
-        return seen.kind == "raised" and answer_of(self.claimed.function, arguments).kind != "raised"
+        return row.seen.kind == "raised" and answer_of(self.claimed.function, row.arguments).kind != "raised"
 
-    def _unexplained(self, row: _Row) -> bool:
+    def _unexplained(self, row: Row) -> bool:
         """Whether it raises where neither the document nor the release found does."""
-        return self._crashes(row) and (self.version is None or not _gives(self.version.function, row))
+        return self._crashes(row) and (self.version is None or not gives(self.version.function, row))
 
-    def _choices(self, rows: Sequence[_Row]) -> tuple[Cause, ...]:
-        behaviour, point = self.claimed.behaviour, self.point
+    def _choices(self, point: Behaviour | None, rows: Sequence[Row]) -> tuple[Cause, ...]:
+        behaviour = self.claimed.behaviour
         if behaviour is None or point is None:
             return ()
 
         def fits(names: tuple[str, ...]) -> bool:
             near = replace(behaviour, **{name: getattr(point, name) for name in names})
-            return all(_gives(self.claimed.at(near), row) for row in told)
+            return all(gives(self.claimed.at(near), row) for row in told)
 
         # Of a point that not all answers follow, those that do say which choices they need.
-        told = [row for row in rows if _gives(self.claimed.at(point), row)]
+        told = [row for row in rows if gives(self.claimed.at(point), row)]
         if not told or fits(()):
             return ()
         return choices(behaviour, point, fewest([*behaviour.changes(point)], fits))
 
 
-def _rows(sample: Sample) -> list[_Row]:
-    return [(arguments_of(c.named), a) for c, a in zip(sample.calls, sample.answers, strict=True)]
-
-
-def _gives(function: Callable[..., Any], row: _Row) -> bool:
-    arguments, seen = row
-    return not differences(answer_of(function, arguments), seen).differing
+def _rows(sample: Sample) -> list[Row]:
+    pairs = zip(sample.calls, sample.answers, strict=True)
+    return [Row(arguments_of(c.named), a, c.shape, sample.name) for c, a in pairs]
 
 
 def _rank(version: str, own: tuple[str, ...], release: str) -> tuple[bool, bool]:
     """The versions of the library first, of those the installed release."""
     return not (version and version.startswith(own)), not (release and version.endswith(release))
+
+
+def _measured(formula: Formula) -> Cause:
+    return Cause(property_code("documented"), f"does what {_origin(formula)}")
+
+
+def _elsewhere(where: Region | Argument) -> Cause:
+    return Cause(where.code, f"gives other answers with {where.words}", where.words)
 
 
 def _origin(formula: Formula) -> str:

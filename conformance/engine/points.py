@@ -23,17 +23,20 @@ _CHANGES = 3  # choices that a cause may name
 _SECONDS = 30.0  # of a core, for formulas that are slow; others come to an end before
 
 
-def nearest_point(formula: Formula, asked: Sequence[tuple[Arguments, Answer]]) -> Behaviour | None:
+def nearest_point(
+    formula: Formula, asked: Sequence[tuple[Arguments, Answer]], seconds: float = _SECONDS
+) -> Behaviour | None:
     """The behaviour with the fewest choices other than the formula's own that gives all the answers, or None.
 
     Args:
         formula: one that has a behaviour; of one without there is no point.
         asked: the calls, and what came of each.
+        seconds: of a core, after which nothing is found.
     """
     if formula.behaviour is None:
         return None
     rows = [_Row(formula, arguments, seen) for arguments, seen in asked]
-    start, order, until = formula.behaviour, count(), time.process_time() + _SECONDS
+    start, order, until = formula.behaviour, count(), time.process_time() + seconds
     # The fewer choices a call reads, the more its failure tells.
     rows.sort(key=lambda row: len(row.fits(start)[0]))
     waiting: list[tuple[int, int, Behaviour]] = [(0, next(order), start)]

@@ -14,6 +14,7 @@ __all__ = ["KINDS", "SHAPES", "Facts", "Region", "of_shapes", "words_of"]
 
 _FEW = 4
 _MANY = 8  # calls: of fewer all may be made in one way by accident
+_CHANCE = 1e-3  # that all calls that differ are made in a way in which others are made, too
 _POWER = 0.5  # the significand of a power of two
 
 
@@ -112,6 +113,21 @@ class Region:
         """Which of the elements are in it."""
         return np.asarray(KINDS[self.kind].holds(facts, *self.of))
 
+    def holds(self, shape: CallShape) -> bool:
+        """Whether a call that is made so is in it, of a region that ``of_shapes`` found.
+
+        >>> Region("other threads", ("one",)).holds(CallShape(threads="all"))
+        True
+        """
+        match self.kind:
+            case "size":
+                return bool((shape.size or 0) >= self.of[0])
+            case "sizes":
+                return shape.size in self.of
+            case kind if kind.startswith("other "):
+                return getattr(shape, kind.removeprefix("other ")) not in self.of
+        return getattr(shape, self.kind.removeprefix("some ")) in self.of
+
     def open(self, facts: Facts) -> Array:
         """Which elements may as well be in it or not: those beyond the last known outside, before the first inside."""
         if self.kind not in _LIMITS:
@@ -205,6 +221,11 @@ KINDS: Mapping[str, _Kind] = {
         for name, words in SHAPES.items()
         if name != "rank"
     },
+    **{
+        f"some {name}": _calls(name, _listing(f"{words}, in some calls"), _of_shape(name))
+        for name, words in SHAPES.items()
+        if name != "rank"
+    },
     "rank": _calls("rank", _listing("rank {}"), lambda f, *of: f.of_calls([r in of for r in f.ranks])),
     "granularity": _calls(
         "block", _listing("parameters per {}"), lambda f, *of: f.of_calls([g in of for g in f.granularities])
@@ -271,7 +292,7 @@ def words_of(regions: Sequence[Region]) -> str:
 
 
 def of_shapes(bad: Sequence[CallShape], others: Sequence[CallShape]) -> Region | None:
-    """What every call that differs has and no other; else what no such call lacks, where there are many.
+    """What every call that differs has and no other; else what no such call lacks, where that is no accident.
 
     Args:
         bad: how the calls were made that differ.
@@ -282,8 +303,18 @@ def of_shapes(bad: Sequence[CallShape], others: Sequence[CallShape]) -> Region |
         return None
     names = [f.name for f in fields(CallShape)]
     alone = (found for name in names if (found := _levels(name, bad, good)))
+    few = (found for f in fields(CallShape) if (found := _always(f.name, f.default, bad, good)))
     rest = (found for f in fields(CallShape) if (found := _never_plain(f.name, f.default, bad, good)))
-    return next(alone, None) or next(rest, None)
+    return next(alone, None) or next(few, None) or next(rest, None)
+
+
+def _always(name: str, plain: object, bad: Sequence[CallShape], good: Sequence[CallShape]) -> Region | None:
+    """The level that all calls have that differ, where so few others have it that this is no accident."""
+    level, *others = {getattr(s, name) for s in bad}
+    if others or level == plain or plain is None:
+        return None
+    share = sum(getattr(s, name) == level for s in (*bad, *good)) / len([*bad, *good])
+    return Region(f"some {name}", (level,)) if share ** len(bad) < _CHANCE else None
 
 
 def _never_plain(name: str, plain: object, bad: Sequence[CallShape], good: Sequence[CallShape]) -> Region | None:

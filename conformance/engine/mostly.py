@@ -1,0 +1,109 @@
+"""What gives most of the answers to a documented function where nothing gives all, and in which calls it does not."""
+
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from halfeven.conformance.engine.argument import Argument, of_arguments
+from halfeven.conformance.engine.call import Answer, CallShape
+from halfeven.conformance.engine.judge import answer_of, differences
+from halfeven.conformance.engine.points import nearest_point
+from halfeven.conformance.engine.region import Region, of_shapes
+from halfeven.conformance.requirement import Arguments
+from halfeven.reference.catalogue import Formula
+
+__all__ = ["Mostly", "Row", "common", "gives", "mostly"]
+
+_LEAST = 3  # calls: of fewer whatever they have in common may be an accident
+_SECONDS = 10.0  # of a core, for the behaviours of single checks
+
+
+@dataclass(frozen=True, eq=False)
+class Row:
+    """A call of a function, what came of it, and which check made it."""
+
+    arguments: Arguments
+    seen: Answer
+    shape: CallShape
+    check: str
+
+
+@dataclass(frozen=True, eq=False)
+class Mostly:
+    """What gives most answers.
+
+    Attributes:
+        formula: the document's formula at another behaviour, or another version.
+        share: of the answers that it gives.
+        where: the calls in which it does not, if they have something in common.
+    """
+
+    formula: Formula
+    share: float
+    where: Region | Argument | None
+
+    def leaves(self, row: Row) -> bool:
+        """Whether a call is one of those in which it is not known what is done."""
+        match self.where:
+            case None:
+                return False
+            case Argument():
+                return self.where.has(row.arguments)
+            case region:
+                return region.holds(row.shape)
+
+
+def gives(function: Callable[..., Any], row: Row) -> bool:
+    """Whether a function gives the answer that was seen."""
+    return not differences(answer_of(function, row.arguments), row.seen).differing
+
+
+def common(rows: Sequence[Row], differ: Sequence[bool]) -> Region | Argument | None:
+    """What the calls that differ have in common, by how they were made or by an argument."""
+    bad, good = ([r for r, d in zip(rows, differ, strict=True) if d is side] for side in (True, False))
+    if len(bad) < _LEAST:
+        return None
+    region = of_shapes([r.shape for r in bad], [r.shape for r in good])
+    if region is not None:
+        return region
+    wide = len({r.check for r in bad}) > 1
+    return of_arguments([r.arguments for r in bad], [r.arguments for r in good], wide=wide)
+
+
+def mostly(claimed: Formula, rows: Sequence[Row], versions: Sequence[Formula]) -> Mostly | None:
+    """What gives more answers than the document, and the most; None where nothing does.
+
+    Args:
+        claimed: the formula that the backend is held to.
+        rows: its calls, but for those that raised where the document gives an answer.
+        versions: others to try, the likeliest first.
+    """
+    best, fewest = None, sum(not gives(claimed.function, r) for r in rows)
+    for other in (*versions, *_at_points(claimed, rows)):
+        wrong = sum(not gives(other.function, r) for r in rows)
+        if other.id != claimed.id or other.behaviour != claimed.behaviour:
+            best, fewest = (other, wrong) if wrong < fewest else (best, fewest)
+    if best is None:
+        return None
+    found = common(rows, [not gives(best.function, r) for r in rows])
+    return Mostly(best, 1 - fewest / len(rows), found)
+
+
+def _at_points(claimed: Formula, rows: Sequence[Row]) -> Iterator[Formula]:
+    """The document's formula at the behaviours that give all answers of one check, each once."""
+    if claimed.behaviour is None:
+        return
+    by: dict[str, list[Row]] = {}
+    for row in rows:
+        by.setdefault(row.check, []).append(row)
+    until, known = time.process_time() + _SECONDS, {claimed.behaviour}
+    for some in by.values():
+        left = until - time.process_time()
+        if left <= 0:
+            return
+        if any(not gives(claimed.function, r) for r in some):
+            point = nearest_point(claimed, [(r.arguments, r.seen) for r in some], left)
+            if point is not None and point not in known:
+                known.add(point)
+                yield replace(claimed, behaviour=point)

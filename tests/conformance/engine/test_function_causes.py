@@ -1,0 +1,195 @@
+"""Why functions differ where no behaviour gives all answers: what gives most of them, and what tells the rest apart."""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+import pytest
+
+from halfeven.conformance.engine.argument import Argument, of_arguments
+from halfeven.conformance.engine.call import PLAIN, Answer, Call, CallShape
+from halfeven.conformance.engine.evidence import Judged
+from halfeven.conformance.engine.function_causes import FunctionWhy
+from halfeven.conformance.engine.judge import answer_of
+from halfeven.conformance.engine.kept import Sample
+from halfeven.conformance.engine.region import Region, of_shapes
+from halfeven.conformance.engine.told import Told
+from halfeven.reference import FORMULAS
+
+ID = "torchao/choose_qparams_affine"
+RELEASE = ("torchao", "torchao", "0.18.0")
+DOCUMENT, MEASURED = FORMULAS[ID], FORMULAS[f"{ID}@0.18"]
+TRANSPOSED = CallShape(layout="transposed")
+Given = dict[str, Any]
+Does = Callable[[Given, CallShape, int], Answer]
+
+
+def calls(dtype: Any = np.float32) -> list[Given]:
+    """Blocks that are larger than any least scale, and blocks that are not, with each mapping."""
+    x = np.asarray([[1, -3], [0.5, 7], [0, 0]], np.float64)
+    kinds = ("SYMMETRIC", "SYMMETRIC_NO_CLIPPING_ERR", "ASYMMETRIC")
+    return [
+        {"input": (x * by).astype(dtype), "mapping_type": kind, "block_size": (1, 2), "target_dtype": "int8"}
+        for kind in kinds
+        for by in (1, 1e-30 if dtype is np.float32 else 1e-6)
+    ]
+
+
+def doubled(answer: Answer) -> Answer:
+    scale, zero = answer.value
+    return Answer("returned", (scale * scale.dtype.type(2), zero))
+
+
+def as_measured(given: Given) -> Answer:
+    return answer_of(MEASURED.function, given)
+
+
+def as_documented(given: Given) -> Answer:
+    return answer_of(DOCUMENT.function, given)
+
+
+def why(does: Does, checks: Sequence[Sequence[tuple[Given, CallShape]]]) -> tuple[FunctionWhy, list[Told]]:
+    """The explanation of so many checks, and what it says of each."""
+    samples, turn = [], 0
+    for number, check in enumerate(checks):
+        answers = []
+        for given, shape in check:
+            answers.append(does(given, shape, turn))
+            turn += 1
+        asked = tuple(Call(ID, (), given, shape, "") for given, shape in check)
+        wrong = [as_documented(g) != a for (g, _), a in zip(check, answers, strict=True)]
+        differing = tuple(s for (_, s), w in zip(check, wrong, strict=True) if w)
+        samples.append(Sample(f"torchao::{ID}/{number}", asked, tuple(answers), open=True, differing=differing))
+    found = FunctionWhy(DOCUMENT, samples, RELEASE)
+    return found, [found.told(s, "differs", "result[0] is another") for s in samples]
+
+
+def judged(given: Given, answer: Answer) -> Judged:
+    return Judged(as_documented(given), answer, None, Call(ID, (), given, PLAIN, ""))
+
+
+PLAINLY = [(g, PLAIN) for g in calls()]
+
+
+def test_a_release_in_all_calls_but_those_of_a_layout() -> None:
+    shaped = [(g, s) for g in calls() for s in (PLAIN, TRANSPOSED)]
+
+    def does(given: Given, shape: CallShape, _: int) -> Answer:
+        return doubled(as_documented(given)) if shape == TRANSPOSED else as_measured(given)
+
+    found, [plain, both] = why(does, [PLAINLY, shaped])
+    assert found.mostly is not None
+    assert found.mostly.where == Region("layout", ("transposed",))
+    assert found.key is not None
+    assert {c.where for c in plain.causes} == {"outside of layout transposed"}
+    assert {c.code for c in plain.causes} == {"HE2157", "HE2177"}
+    assert {c.code for c in both.causes} == {"HE2157", "HE2177", "HE603"}
+    assert (plain.outcome, both.outcome) == ("differs", "differs")
+    given = calls()[0]
+    assert not found.refuted([judged(given, as_measured(given))])
+    assert found.refuted([judged(given, doubled(as_documented(given)))])
+    [near] = found.doubted().told(found.samples[0], "differs", "").causes
+    assert near.code == "HE998"
+
+
+def test_a_release_in_all_calls_but_one_is_the_nearest() -> None:
+    def does(given: Given, _: CallShape, turn: int) -> Answer:
+        return doubled(as_documented(given)) if turn == 3 else as_measured(given)
+
+    found, [one, other] = why(does, [PLAINLY, PLAINLY * 4])
+    assert found.key is None, "one call has nothing in common with others"
+    assert {(c.code, c.share) for t in (one, other) for c in t.causes} == {("HE998", "97% of the answers")}
+    assert "takes the least normal number" in one.cause
+
+
+@pytest.mark.parametrize("sure", [True, False])
+def test_calls_of_a_dtype(sure: bool) -> None:
+    """Where every call of a dtype differs, and where some of several checks do."""
+    halves = [(g, PLAIN) for g in calls(np.float16)] * 2
+
+    def does(given: Given, _: CallShape, turn: int) -> Answer:
+        wrong = given["input"].dtype == np.float16 and (sure or turn % 3)
+        return doubled(as_documented(given)) if wrong else as_documented(given)
+
+    found, told = why(does, [[*PLAINLY * 2, *halves], [*PLAINLY * 2, *halves]])
+    assert found.argument == Argument("input", "dtype", ("float16",), is_sure=sure)
+    for one in told:
+        [cause] = one.causes
+        assert (cause.code, cause.where) == ("HE623", "input of float16" + ("" if sure else ", in some calls"))
+    single, half = calls()[0], calls(np.float16)[0]
+    assert not found.refuted([judged(single, as_documented(single)), judged(half, doubled(as_documented(half)))])
+    assert found.refuted([judged(single, doubled(as_documented(single)))])
+    assert bool(found.refuted([judged(half, as_documented(half))])) is sure
+    assert found.doubted().argument is None
+
+
+def test_what_calls_of_one_check_have_in_common_is_not_said() -> None:
+    """All of a check are of float16: that some of them differ tells nothing of the dtype."""
+
+    def does(given: Given, _: CallShape, turn: int) -> Answer:
+        return doubled(as_documented(given)) if turn % 2 and turn < 12 else as_documented(given)
+
+    halves = [(g, PLAIN) for g in calls(np.float16)] * 2
+    found, [told, _] = why(does, [halves, PLAINLY * 8])
+    assert found.argument is None
+    assert [c.code for c in told.causes] == ["HE999"]
+
+
+def test_a_fault_has_its_own_code() -> None:
+    stale = "stale output: this call wrote into the result that an earlier call had returned"
+
+    def does(given: Given, _: CallShape, turn: int) -> Answer:
+        answer = as_measured(given)
+        return answer if turn % 2 else Answer("returned", answer.value, faults=(stale,))
+
+    found, _ = why(does, [PLAINLY])
+    told = found.told(found.samples[0], "differs", stale)
+    assert [c.code for c in told.causes] == ["HE504"]
+
+
+@pytest.mark.parametrize(
+    ("bad", "good", "words"),
+    [
+        ([{"mode": "a"}] * 3, [{"mode": "b"}, {"mode": "c"}] * 2, "mode='a'"),
+        ([{"mode": "a"}, {}] * 2, [{"mode": "b"}] * 3, "mode='a' or mode not given"),
+        ([{"x": np.float32([np.nan, 1])}] * 3, [{"x": np.float32([2, 1])}] * 3, "NaN in x"),
+        ([{"x": np.float32([np.inf, 1])}] * 3, [{"x": np.float32([2, 1])}] * 3, "infinities in x"),
+        ([{"x": np.float32([0, 0])}] * 3, [{"x": np.float32([2, 1])}] * 3, "only zeros in x"),
+        ([{"x": np.int8([])}] * 3, [{"x": np.int8([2, 1])}] * 3, "no elements in x"),
+        ([{"x": np.zeros((2, 2), np.int8)}] * 3, [{"x": np.zeros(2, np.int8)}] * 3, "x of rank 2"),
+        ([{"x": np.float32(1) + np.zeros(2)}] * 2, [{"x": np.float32([2, 1])}] * 3, None),
+        ([{"bits": n} for n in range(4)] * 2, [{"bits": 9}] * 3, None),
+        ([{"bits": n} for n in range(3)], [{"bits": 9}] * 3, None),
+    ],
+)
+def test_what_tells_calls_apart(bad: list[Given], good: list[Given], words: str | None) -> None:
+    found = of_arguments(bad, good)
+    assert (found and found.words) == words
+    if found is not None:
+        assert all(map(found.has, bad))
+        assert not any(map(found.has, good))
+
+
+def test_a_layout_that_all_calls_have_that_differ_and_few_others() -> None:
+    plain = [PLAIN] * 60
+    some = Region("some layout", ("transposed",))
+    assert of_shapes([TRANSPOSED] * 4, [*plain, TRANSPOSED]) == some
+    assert some.words == "layout transposed, in some calls"
+    assert of_shapes([TRANSPOSED] * 4, [*plain, *[TRANSPOSED] * 40]) is None
+    assert of_shapes([TRANSPOSED] * 2, [*plain, *[TRANSPOSED] * 40]) is None
+
+
+@pytest.mark.parametrize(
+    ("region", "inside", "outside"),
+    [
+        (Region("layout", ("transposed",)), TRANSPOSED, PLAIN),
+        (Region("some layout", ("transposed",)), TRANSPOSED, PLAIN),
+        (Region("other layout", ("contiguous",)), TRANSPOSED, PLAIN),
+        (Region("size", (100, 50)), CallShape(size=100), CallShape(size=99)),
+        (Region("sizes", (100, 50)), CallShape(size=50), CallShape(size=99)),
+        (Region("threads", ("all",)), CallShape(threads="all"), PLAIN),
+    ],
+)
+def test_which_calls_are_in_a_region(region: Region, inside: CallShape, outside: CallShape) -> None:
+    assert region.holds(inside)
+    assert not region.holds(outside)
