@@ -17,7 +17,7 @@ from typing import Any
 
 from halfeven.conformance.inline import inlined
 
-__all__ = ["NoScript", "Spelt", "quote", "spelt"]
+__all__ = ["NoScript", "Spelling", "Spelt", "quote", "spelt"]
 
 _PACKAGE = "halfeven"
 _FUTURE = "from __future__ import annotations"
@@ -41,6 +41,23 @@ class Spelt:
     header: str
     called: str
     steps: str = ""
+
+
+@dataclass(frozen=True)
+class Spelling:
+    """A function with the call that a script makes in its place.
+
+    Attributes:
+        function: what is called.
+        spelt: that call, of each argument as Python; where one is an array, that is its name.
+    """
+
+    function: Callable[..., Any]
+    spelt: Callable[[Mapping[str, str]], Spelt]
+
+    def __call__(self, *positional: Any, **given: Any) -> Any:
+        """What the function answers."""
+        return self.function(*positional, **given)
 
 
 def spelt(function: Callable[..., Any], passed: Mapping[str, str]) -> Spelt:

@@ -1,6 +1,6 @@
 """torchao: the gradients of fake quantize: inside, on and beyond the ends; infinities and NaN."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from typing import Any
 
@@ -8,6 +8,7 @@ import ml_dtypes
 import numpy as np
 
 from halfeven.conformance.bits import step
+from halfeven.conformance.quote import Spelling, Spelt
 from halfeven.conformance.requirement import Arguments, Calls, documented, expected, measured
 from halfeven.conformance.systems.torchao.by_release import by_release, primitive
 from halfeven.reference.blocks import Array
@@ -146,9 +147,33 @@ def _gradients(name: str, /, block_size: tuple[int, ...], scale: Any, zero_point
     return found if z else (*found, None)
 
 
+def _spelt(name: str, passed: Mapping[str, str]) -> Spelt:
+    """The same for a script: each element with a scale and a zero point of its own, which lose none of a sum."""
+    point = passed["zero_point"] != "None"
+    parameters = ["scale", "zero_point"] if point else ["scale"]
+    leaves = ", ".join(["input", *parameters])
+    steps = [
+        f"block_size = {passed['block_size']}",
+        "blocks = [n // b for n, b in zip(input.shape, block_size)]",
+        *(f"{p} = {p}.reshape(blocks)" for p in parameters),
+        "for dim, size in enumerate(block_size):",
+        *(f"    {p} = {p}.repeat_interleave(size, dim)" for p in parameters),
+        f"leaves = [p.clone().requires_grad_() for p in ({leaves})]",
+        f"{leaves} = leaves",
+    ]
+    given = {key: text for key, text in passed.items() if key != "grad"} | {"block_size": "(1,) * input.dim()"}
+    forward = primitive(name, zero_point_domain="INT" if point else "NONE").spelt(given)
+    backward = f"torch.autograd.grad(out, leaves, {passed['grad']})"
+    called = backward if point else f"(*{backward}, None)"
+    return Spelt(forward.header, called, "\n".join([*steps, f"out = {forward.called}"]))
+
+
+def _answer(name: str) -> Spelling:
+    return Spelling(partial(_gradients, name), partial(_spelt, name))
+
+
 ANSWERS: dict[str, dict[str, Callable[..., Any]]] = {
     "torchao": by_release(
-        {GRADIENTS: partial(_gradients, "_fake_quantize_affine")},
-        v0_11={GRADIENTS: partial(_gradients, "fake_quantize_affine")},
+        {GRADIENTS: _answer("_fake_quantize_affine")}, v0_11={GRADIENTS: _answer("fake_quantize_affine")}
     ),
 }
