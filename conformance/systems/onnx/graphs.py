@@ -1,6 +1,7 @@
 """ONNX graphs between codes: what is required, the calls, and ONNX Runtime's answers, optimized and not."""
 
-from collections.abc import Callable, Iterator
+import ast
+from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from typing import Any
 
@@ -8,7 +9,9 @@ import numpy as np
 
 from halfeven.conformance.backends.protocol import Unsupported
 from halfeven.conformance.configuration import Array
+from halfeven.conformance.quote import Spelling, Spelt
 from halfeven.conformance.requirement import Calls, documented
+from halfeven.conformance.systems.onnx import spelling
 
 __all__ = ["ANSWERS"]
 
@@ -155,10 +158,17 @@ def two_grids() -> Calls:
 
 
 _ELEMENTS = {"int8": 3, "uint8": 2}  # of TensorProto.DataType
+_OPSET, _IR_VERSION = 21, 10
+_Node = tuple[str, str, str, Mapping[str, Any]]  # operator, names of inputs, of the output, attributes
+_OF_ONE = {  # what a node between has beside its input
+    "Clip": {"least": ("0", "float32"), "most": ("6", "float32")},
+    "Reshape": {"shape": ("[-1]", "int64")},
+}
+_ATTRIBUTES: dict[str, dict[str, Any]] = {"Transpose": {"perm": [0, 2, 1]}, "MaxPool": {"kernel_shape": [2]}}
 
 
 def _session(
-    optimized: bool, nodes: list[Any], inputs: dict[str, Array], constants: dict[str, Array], real: bool
+    optimized: bool, nodes: list[_Node], inputs: dict[str, Array], constants: dict[str, Array], real: bool
 ) -> Any:
     """The output ``y`` of a graph, of which the data are inputs and the parameters constants, as exporters write it."""
     import onnxruntime as ort
@@ -173,8 +183,9 @@ def _session(
         msg = f"y_zero_point of {zero} is not offered here: int8 and uint8"
         raise Unsupported(msg)
     output = helper.make_tensor_value_info("y", 1 if real else _ELEMENTS[zero], None)
-    graph = helper.make_graph(nodes, "g", given, [output], tensors)
-    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 21)], ir_version=10)
+    made = [helper.make_node(operator, names.split(), [to], **more) for operator, names, to, more in nodes]
+    graph = helper.make_graph(made, "g", given, [output], tensors)
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", _OPSET)], ir_version=_IR_VERSION)
     options = ort.SessionOptions()
     options.intra_op_num_threads = options.inter_op_num_threads = 1
     if not optimized:
@@ -184,60 +195,80 @@ def _session(
     return session.run(None, inputs)[0]
 
 
-def _node(operator: str, inputs: str, output: str, **attributes: Any) -> Any:
-    from onnx import helper
-
-    return helper.make_node(operator, inputs.split(), [output], **attributes)
-
-
-def _one_input(
-    optimized: bool,
-    x: Array,
-    x_scale: Array,
-    x_zero_point: Array,
-    y_scale: Array,
-    y_zero_point: Array,
-    node: str,
-) -> Any:
-    constants = {"x_scale": x_scale, "x_zero_point": x_zero_point, "y_scale": y_scale, "y_zero_point": y_zero_point}
-    constants |= {"least": _scalar(0), "most": _scalar(6), "shape": np.array([-1], np.int64)}
-    more = {"Clip": " least most", "Reshape": " shape"}.get(node, "")
-    attributes = {"Transpose": {"perm": [0, 2, 1]}, "MaxPool": {"kernel_shape": [2]}}.get(node, {})
-    nodes = [
-        _node("DequantizeLinear", "x x_scale x_zero_point", "d"),
-        _node(node, f"d{more}", "r", **attributes),
-        _node("QuantizeLinear", "r y_scale y_zero_point", "y"),
+def _spelt(nodes: list[_Node], inputs: tuple[str, ...], constants: Mapping[str, str], *, optimized: bool) -> Spelt:
+    """The same for a script; it ends in reals where its last node is no QuantizeLinear."""
+    made = [
+        spelling.node(operator, names.split(), [to], **{k: repr(v) for k, v in more.items()})
+        for operator, names, to, more in nodes
     ]
-    used = {n: a for n, a in constants.items() if n in more.split() or n.partition("_")[0] in ("x", "y")}
-    return _session(optimized, nodes, {"x": x}, used, real=False)
+    coded = nodes[-1][0] == "QuantizeLinear"
+    to = "helper.np_dtype_to_tensor_dtype(y_zero_point.dtype)" if coded else "TensorProto.FLOAT"
+    graph = spelling.Graph(made, {"y": (to, "None")}, constants, inputs, _OPSET)
+    return spelling.in_session(graph, _IR_VERSION, optimized=optimized)
+
+
+def _through_one(node: str) -> list[_Node]:
+    beside = "".join(f" {name}" for name in _OF_ONE.get(node, {}))
+    return [
+        ("DequantizeLinear", "x x_scale x_zero_point", "d", {}),
+        (node, f"d{beside}", "r", _ATTRIBUTES.get(node, {})),
+        ("QuantizeLinear", "r y_scale y_zero_point", "y", {}),
+    ]
+
+
+def _one_input(optimized: bool, x: Array, node: str, **parameters: Array) -> Any:
+    beside = {name: np.array(ast.literal_eval(v), dtype) for name, (v, dtype) in _OF_ONE.get(node, {}).items()}
+    return _session(optimized, _through_one(node), {"x": x}, parameters | beside, real=False)
+
+
+def _spelt_one_input(optimized: bool, passed: Mapping[str, str]) -> Spelt:
+    node = ast.literal_eval(passed["node"])
+    constants = {name: text for name, text in passed.items() if name not in ("x", "node")}
+    constants |= {name: f"np.array({v}, np.{dtype})" for name, (v, dtype) in _OF_ONE.get(node, {}).items()}
+    return _spelt(_through_one(node), ("x",), constants, optimized=optimized)
+
+
+def _of_both(node: str) -> list[_Node]:
+    return [
+        ("DequantizeLinear", "a a_scale a_zero_point", "u", {}),
+        ("DequantizeLinear", "b b_scale b_zero_point", "v", {}),
+        (node, "u v", "r", {}),
+        ("QuantizeLinear", "r y_scale y_zero_point", "y", {}),
+    ]
 
 
 def _two_inputs(optimized: bool, a: Array, b: Array, node: str, **parameters: Array) -> Any:
-    nodes = [
-        _node("DequantizeLinear", "a a_scale a_zero_point", "u"),
-        _node("DequantizeLinear", "b b_scale b_zero_point", "v"),
-        _node(node, "u v", "r"),
-        _node("QuantizeLinear", "r y_scale y_zero_point", "y"),
-    ]
-    return _session(optimized, nodes, {"a": a, "b": b}, parameters, real=False)
+    return _session(optimized, _of_both(node), {"a": a, "b": b}, parameters, real=False)
+
+
+def _spelt_two_inputs(optimized: bool, passed: Mapping[str, str]) -> Spelt:
+    constants = {name: text for name, text in passed.items() if name not in ("a", "b", "node")}
+    return _spelt(_of_both(ast.literal_eval(passed["node"])), ("a", "b"), constants, optimized=optimized)
+
+
+_TWO_GRIDS: list[_Node] = [
+    ("QuantizeLinear", "x x_scale x_zero_point", "q", {}),
+    ("DequantizeLinear", "q x_scale x_zero_point", "d", {}),
+    ("QuantizeLinear", "d y_scale y_zero_point", "r", {}),
+    ("DequantizeLinear", "r y_scale y_zero_point", "e", {}),
+    ("Identity", "e", "y", {}),
+]
 
 
 def _twice(optimized: bool, x: Array, **parameters: Array) -> Any:
-    nodes = [
-        _node("QuantizeLinear", "x x_scale x_zero_point", "q"),
-        _node("DequantizeLinear", "q x_scale x_zero_point", "d"),
-        _node("QuantizeLinear", "d y_scale y_zero_point", "r"),
-        _node("DequantizeLinear", "r y_scale y_zero_point", "e"),
-        _node("Identity", "e", "y"),
-    ]
-    return _session(optimized, nodes, {"x": x}, parameters, real=True)
+    return _session(optimized, _TWO_GRIDS, {"x": x}, parameters, real=True)
+
+
+def _spelt_twice(optimized: bool, passed: Mapping[str, str]) -> Spelt:
+    constants = {name: text for name, text in passed.items() if name != "x"}
+    return _spelt(_TWO_GRIDS, ("x",), constants, optimized=optimized)
 
 
 def _answers(*, optimized: bool) -> dict[str, Callable[..., Any]]:
     return {
-        _ONE: partial(_one_input, optimized),
-        _TWO: partial(_two_inputs, optimized),
-        _TWICE: partial(_twice, optimized),
+        _ONE: Spelling(partial(_one_input, optimized), partial(_spelt_one_input, optimized)),
+        _TWO: Spelling(partial(_two_inputs, optimized), partial(_spelt_two_inputs, optimized)),
+        _TWICE: Spelling(partial(_twice, optimized), partial(_spelt_twice, optimized)),
     }
 
 

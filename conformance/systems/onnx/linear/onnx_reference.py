@@ -5,8 +5,13 @@ from typing import Any
 
 from halfeven.conformance.backends.protocol import Unsupported
 from halfeven.conformance.configuration import Array
+from halfeven.conformance.quote import Spelling
+from halfeven.conformance.systems.onnx import spelling
+from halfeven.conformance.systems.onnx.spelling import evaluated
 
 __all__ = ["ANSWERS"]
+
+_IR_VERSION = 13
 
 
 def _number(name: str) -> int:
@@ -30,7 +35,7 @@ def _run(node: Any, inputs: Mapping[str, Array], outputs: Sequence[Any], opset: 
 
     tensors = [numpy_helper.from_array(a, n) for n, a in inputs.items()]
     graph = helper.make_graph([node], "g", [], outputs, tensors)
-    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset)], ir_version=13)
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset)], ir_version=_IR_VERSION)
     try:
         checker.check_model(model, full_check=True)
     except (checker.ValidationError, shape_inference.InferenceError) as error:
@@ -82,8 +87,14 @@ def _dynamic_quantize_linear(x: Array) -> Any:
 
 ANSWERS: dict[str, dict[str, Callable[..., Any]]] = {
     "onnx.reference": {
-        "onnx/QuantizeLinear": _quantize_linear,
-        "onnx/DequantizeLinear": _dequantize_linear,
-        "onnx/DynamicQuantizeLinear": _dynamic_quantize_linear,
+        "onnx/QuantizeLinear": Spelling(
+            _quantize_linear, lambda passed: evaluated(spelling.quantize_linear(passed, cast=False), _IR_VERSION)
+        ),
+        "onnx/DequantizeLinear": Spelling(
+            _dequantize_linear, lambda passed: evaluated(spelling.dequantize_linear(passed), _IR_VERSION)
+        ),
+        "onnx/DynamicQuantizeLinear": Spelling(
+            _dynamic_quantize_linear, lambda passed: evaluated(spelling.dynamic_quantize_linear(passed), _IR_VERSION)
+        ),
     },
 }

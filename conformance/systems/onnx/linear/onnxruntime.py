@@ -8,6 +8,9 @@ from typing import Any
 
 from halfeven.conformance.backends.protocol import Unsupported
 from halfeven.conformance.configuration import Array
+from halfeven.conformance.quote import Spelling
+from halfeven.conformance.systems.onnx import spelling
+from halfeven.conformance.systems.onnx.spelling import in_session
 
 __all__ = ["ANSWERS"]
 
@@ -106,8 +109,14 @@ def _dynamic_quantize_linear(x: Array) -> Any:
 
 ANSWERS: dict[str, dict[str, Callable[..., Any]]] = {
     "onnxruntime": {
-        "onnx/QuantizeLinear": _quantize_linear,
-        "onnx/DequantizeLinear": _dequantize_linear,
-        "onnx/DynamicQuantizeLinear": _dynamic_quantize_linear,
+        "onnx/QuantizeLinear": Spelling(
+            _quantize_linear, lambda passed: in_session(spelling.quantize_linear(passed, cast=True))
+        ),
+        "onnx/DequantizeLinear": Spelling(
+            _dequantize_linear, lambda passed: in_session(spelling.dequantize_linear(passed))
+        ),
+        "onnx/DynamicQuantizeLinear": Spelling(
+            _dynamic_quantize_linear, lambda passed: in_session(spelling.dynamic_quantize_linear(passed))
+        ),
     },
 }
