@@ -1,5 +1,6 @@
 """Python source that makes an array or a tensor, bit for bit, for scripts that stand alone."""
 
+import math
 from collections.abc import Mapping
 from typing import Any
 
@@ -38,6 +39,8 @@ def source(value: Any, *, tensors: bool, memory: str = "") -> str:  # noqa: PLR0
             return f"({inner})" if isinstance(value, tuple) else f"[{inner}]"
         case Mapping():
             return "{" + ", ".join(f"{k!r}: {source(v, tensors=tensors)}" for k, v in value.items()) + "}"
+        case float() if not math.isfinite(value):
+            return f"float({str(value)!r})"
     return repr(value)
 
 
