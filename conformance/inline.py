@@ -1,17 +1,33 @@
 """A function's body in place of its call: parameters are the variables of a script, and what is constant is folded."""
 
 import ast
+import contextlib
 import copy
-from collections.abc import Iterator, Mapping
+import operator
+from collections.abc import Callable, Collection, Iterator, Mapping
 from typing import Any
 
 __all__ = ["inlined"]
 
 _REFUSAL = "Unsupported"
+_COMPARISONS: Mapping[type[ast.cmpop], Callable[[Any, Any], bool]] = {
+    ast.Is: operator.is_,
+    ast.IsNot: operator.is_not,
+    ast.Eq: operator.eq,
+    ast.NotEq: operator.ne,
+    ast.Lt: operator.lt,
+    ast.LtE: operator.le,
+    ast.Gt: operator.gt,
+    ast.GtE: operator.ge,
+}
 
 
 def inlined(
-    node: ast.FunctionDef, fixed: Mapping[str, ast.expr], passed: Mapping[str, str]
+    node: ast.FunctionDef,
+    fixed: Mapping[str, ast.expr],
+    passed: Mapping[str, str],
+    arrays: Collection[str] = (),
+    tables: Mapping[str, ast.expr] | None = None,
 ) -> tuple[list[ast.stmt], ast.expr] | None:
     """The statements and the expression that ``node`` comes to; None where it has several ends, or functions inside.
 
@@ -19,6 +35,8 @@ def inlined(
         node: the function.
         fixed: arguments that are given once for all.
         passed: the others, as Python; a parameter whose text is its own name is a variable already.
+        arrays: those of them that are arrays, and never None.
+        tables: dicts of the function's module that no one changes, by name.
 
     Example:
         >>> [node] = ast.parse("def f(x, name, more=1): return getattr(lib, name)(x + more)").body
@@ -26,27 +44,37 @@ def inlined(
         >>> ast.unparse(called)
         'lib.twice(x + 1)'
     """
-    returns = [n for n in ast.walk(node) if isinstance(n, ast.Return)]
     inner = any(
         isinstance(n, ast.FunctionDef | ast.Lambda | ast.Yield | ast.ClassDef) for s in node.body for n in ast.walk(s)
     )
-    last = node.body[-1]
-    if inner or node.args.vararg or len(returns) != 1 or not isinstance(last, ast.Return) or last.value is None:
-        return None
-    known = _parameters(node.args, fixed, passed)
+    known = None if inner or node.args.vararg else _parameters(node.args, fixed, passed)
     if known is None:
         return None
     body = [s for s in copy.deepcopy(node.body) if not _is_text(s) and not _refuses(s)]
     assigned = {name for s in body for n in ast.walk(s) for name in _changes(n)}
-    fold = _Fold({name: value for name, value in known.items() if name not in assigned})
+    never_none = {*arrays} - assigned
+    fold = _Fold({name: value for name, value in known.items() if name not in assigned}, never_none, tables or {})
     first = [
         ast.Assign([ast.Name(name, ast.Store())], known[name], lineno=0)
         for name in known
         if name in assigned and not (isinstance(known[name], ast.Name) and known[name].id == name)  # type: ignore[attr-defined]
     ]
-    done = [ast.fix_missing_locations(fold.visit(s)) for s in body]
-    end = done.pop()
-    return [*first, *(_bare(s) for s in done)], end.value
+    done = _up_to_its_end(fold.visit(ast.Module(body, [])))
+    if done is None:
+        return None
+    statements, end = done
+    return [*first, *map(_bare, statements)], end
+
+
+def _up_to_its_end(body: ast.Module) -> tuple[list[ast.stmt], ast.expr] | None:
+    """The statements before the first return, and what it returns; None where another return may come before it."""
+    ast.fix_missing_locations(body)
+    for i, last in enumerate(body.body):
+        if isinstance(last, ast.Return):
+            return None if last.value is None else (body.body[:i], last.value)
+        if any(isinstance(n, ast.Return) for n in ast.walk(last)):
+            return None
+    return None
 
 
 def _parameters(
@@ -71,8 +99,8 @@ def _parameters(
 class _Fold(ast.NodeTransformer):
     """Puts arguments in for parameters, and what they decide in place of what asks for it."""
 
-    def __init__(self, known: Mapping[str, ast.expr]) -> None:
-        self.known = known
+    def __init__(self, known: Mapping[str, ast.expr], arrays: Collection[str], tables: Mapping[str, ast.expr]) -> None:
+        self.known, self.arrays, self.tables = known, arrays, tables
 
     def visit_Name(self, node: ast.Name) -> Any:
         if isinstance(node.ctx, ast.Load) and node.id in self.known:
@@ -84,6 +112,12 @@ class _Fold(ast.NodeTransformer):
         match node:
             case ast.Call(func=ast.Name(id="getattr"), args=[owner, ast.Constant(value=str(name))], keywords=[]):
                 return ast.Attribute(owner, name, ast.Load())
+            case ast.Call(func=ast.Name(id="str"), args=[ast.Constant(value=str()) as text], keywords=[]):
+                return text
+            case ast.Call(
+                func=ast.Attribute(value=ast.Dict() as table, attr="get"), args=[ast.Constant() as key, *other]
+            ):
+                return _entry(table, key, *other) or node
         given: dict[str | None, ast.expr] = {}
         for k in node.keywords:  # f(**{"a": b}) is f(a=b)
             pairs = [(k.arg, k.value)] if k.arg is not None else _pairs(k.value)
@@ -120,10 +154,11 @@ class _Fold(ast.NodeTransformer):
     def visit_Subscript(self, node: ast.Subscript) -> Any:
         self.generic_visit(node)
         match node:
-            case ast.Subscript(value=ast.Dict(keys=keys, values=values), slice=ast.Constant(value=wanted)):
-                for key, value in zip(keys, values, strict=True):
-                    if isinstance(key, ast.Constant) and key.value == wanted:
-                        return value
+            case ast.Subscript(value=ast.Dict() as table, slice=ast.Constant() as key):
+                return _entry(table, key) or node
+            case ast.Subscript(value=ast.Name(id=name), slice=ast.Constant() as key):
+                table = self.tables.get(name)
+                return (isinstance(table, ast.Dict) and _entry(table, key)) or node
         return node
 
     def visit_BoolOp(self, node: ast.BoolOp) -> Any:
@@ -131,8 +166,29 @@ class _Fold(ast.NodeTransformer):
         match node:
             case ast.BoolOp(op=ast.And(), values=[ast.Constant(value=first) as one, other]):
                 return other if first else one
+            case ast.BoolOp(op=ast.And(), values=[ast.Tuple(elts=elements), other]) if elements:
+                return other
             case ast.BoolOp(op=ast.Or(), values=[ast.Constant(value=first) as one, other]):
                 return one if first else other
+        return node
+
+    def visit_Compare(self, node: ast.Compare) -> Any:
+        self.generic_visit(node)
+        match node:
+            case ast.Compare(left=ast.Constant(value=a), ops=[op], comparators=[ast.Constant(value=b)]):
+                compare = _COMPARISONS.get(type(op))
+                with contextlib.suppress(TypeError):
+                    return node if compare is None else ast.Constant(compare(a, b))
+            case ast.Compare(left=ast.Name(id=name), ops=[op], comparators=[ast.Constant(value=None)]):
+                if name in self.arrays and isinstance(op, ast.Is | ast.IsNot):
+                    return ast.Constant(isinstance(op, ast.IsNot))
+        return node
+
+    def visit_If(self, node: ast.If) -> Any:
+        self.generic_visit(node)
+        match node.test:
+            case ast.Constant(value=value):
+                return node.body if value else node.orelse
         return node
 
     def visit_IfExp(self, node: ast.IfExp) -> Any:
@@ -140,11 +196,17 @@ class _Fold(ast.NodeTransformer):
         match node.test:
             case ast.Constant(value=value):
                 return node.body if value else node.orelse
-            case ast.Compare(left=ast.Constant(value=a), ops=[op], comparators=[ast.Constant(value=b)]):
-                if isinstance(op, ast.Is | ast.IsNot | ast.Eq | ast.NotEq):
-                    same = a is b or a == b
-                    return node.body if same == isinstance(op, ast.Is | ast.Eq) else node.orelse
         return node
+
+
+def _entry(table: ast.Dict, wanted: ast.Constant, other: ast.expr | None = None) -> ast.expr | None:
+    """The value of a key in a dict that is written out; ``other`` where it is not in it."""
+    if not all(isinstance(key, ast.Constant) for key in table.keys):
+        return None
+    for key, value in zip(table.keys, table.values, strict=True):
+        if isinstance(key, ast.Constant) and key.value == wanted.value:
+            return value
+    return other
 
 
 def _changes(node: ast.AST) -> Iterator[str]:

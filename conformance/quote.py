@@ -228,10 +228,12 @@ def _inside(function: Callable[..., Any], passed: Mapping[str, str]) -> Spelt | 
     if isinstance(function, partial):
         names = [a.arg for a in (*node.args.posonlyargs, *node.args.args)]
         fixed = {**dict(zip(names, function.args, strict=False)), **function.keywords}
-    found = inlined(node, {key: ast.parse(repr(value), mode="eval").body for key, value in fixed.items()}, passed)
+    arrays = {key for key, text in passed.items() if text == key}
+    values = {key: ast.parse(repr(value), mode="eval").body for key, value in fixed.items()}
+    found = inlined(node, values, passed, arrays, _tables(tree))
     if found is None:
         return None
-    statements, called = found
+    statements, called = _with_helpers(tree, *found)
     imports = [s for s in statements if isinstance(s, ast.Import | ast.ImportFrom)]
     steps = [s for s in statements if s not in imports]
     whole = ast.Module([*steps, ast.Expr(called)], [])
@@ -246,6 +248,55 @@ def _inside(function: Callable[..., Any], passed: Mapping[str, str]) -> Spelt | 
         return None
     header = [_FUTURE] if any("def " in line for line in needed) else []
     return Spelt("\n".join([*header, *filter(None, needed)]), ast.unparse(called), "\n".join(map(ast.unparse, steps)))
+
+
+def _tables(tree: ast.Module) -> dict[str, ast.expr]:
+    """The dicts at the top of a module that are written out."""
+    return {
+        name: at.value
+        for at in tree.body
+        if isinstance(at, ast.Assign | ast.AnnAssign) and isinstance(at.value, ast.Dict)
+        for name in _names(at)
+    }
+
+
+def _with_helpers(tree: ast.Module, statements: list[ast.stmt], called: ast.expr) -> tuple[list[ast.stmt], ast.expr]:
+    """The same with what short functions of the module return in place of their calls, after their imports."""
+    helpers = _Helpers(tree)
+    changed = [helpers.visit(s) for s in statements]
+    called = helpers.visit(called)
+    return [*helpers.imports, *changed], called
+
+
+class _Helpers(ast.NodeTransformer):
+    """Puts the expression that a function of the module returns in place of its call with plain arguments."""
+
+    def __init__(self, tree: ast.Module) -> None:
+        self.known = {n.name: n for n in tree.body if isinstance(n, ast.FunctionDef)}
+        self.tables = _tables(tree)
+        self.imports: list[ast.stmt] = []
+
+    def visit_Call(self, node: ast.Call) -> Any:
+        self.generic_visit(node)
+        helper = self.known.get(node.func.id) if isinstance(node.func, ast.Name) else None
+        names = [] if helper is None else [a.arg for a in (*helper.args.posonlyargs, *helper.args.args)]
+        fits = len(node.args) <= len(names) and all(k.arg for k in node.keywords)
+        if helper is None or not fits or not all(map(_is_plain, (*node.args, *(k.value for k in node.keywords)))):
+            return node
+        given = dict(zip(names, node.args, strict=False)) | {str(k.arg): k.value for k in node.keywords}
+        found = inlined(helper, {}, {name: ast.unparse(a) for name, a in given.items()}, (), self.tables)
+        if found is None or not all(isinstance(s, ast.Import | ast.ImportFrom) for s in found[0]):
+            return node
+        self.imports += found[0]
+        return found[1]
+
+
+def _is_plain(node: ast.expr) -> bool:
+    """Whether an argument may be written more than once: a name, or a value."""
+    try:
+        return isinstance(node, ast.Name) or bool([ast.literal_eval(node)])
+    except ValueError:
+        return False
 
 
 def _is_ours_too(node: ast.Import | ast.ImportFrom) -> bool:

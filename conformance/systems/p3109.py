@@ -249,8 +249,12 @@ def _info(width: int, precision: int, *, signed: bool, extended: bool) -> Any:
     from gfloat.formats import format_info_p3109
     from gfloat.types import Domain, Signedness
 
-    sign = Signedness.Signed if signed else Signedness.Unsigned
-    return format_info_p3109(width, precision, sign, Domain.Extended if extended else Domain.Finite)
+    return format_info_p3109(
+        width,
+        precision,
+        Signedness.Signed if signed else Signedness.Unsigned,
+        Domain.Extended if extended else Domain.Finite,
+    )
 
 
 def _decode(codes: Any, width: int, precision: int, *, signed: bool = True, extended: bool = True) -> Any:
@@ -276,7 +280,8 @@ def _project(
     if rounding not in _MODES or saturation not in ("SatFinite", "OvfInf") or str(x.dtype) == "torch.bfloat16":
         msg = f"rounding={rounding!r}, saturation={saturation!r}, x of {x.dtype}: gfloat has no such projection"
         raise Unsupported(msg)
-    info, mode = _info(width, precision, signed=signed, extended=extended), getattr(gfloat.RoundMode, _MODES[rounding])
+    info = _info(width, precision, signed=signed, extended=extended)
+    mode = getattr(gfloat.RoundMode, _MODES[rounding])
     drawn = None if random is None else random.numpy().astype(np.int64)  # no document says of which width they are
     rounded = gfloat.round_ndarray(info, x.numpy(), mode, saturation == "SatFinite", drawn, bits)
     return gfloat.encode_ndarray(info, rounded).astype(np.uint8 if width <= 8 else np.uint16)  # noqa: PLR2004 - a byte

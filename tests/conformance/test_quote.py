@@ -109,6 +109,10 @@ CASES = {
     "def f(k):\n    return getattr(lib, k)()": ({"k": "'go'"}, "lib.go()"),
     "def f(k=None):\n    return 1 if k is None else 2": ({}, "1"),
     "def f(k):\n    return k and getattr(t, k)": ({"k": "'q'"}, "t.q"),
+    "def f(k):\n    return {'a': g}.get(k, h)": ({"k": "'b'"}, "h"),
+    "def f(k):\n    return g if k <= 8 else h": ({"k": "8"}, "g"),
+    "def f(k):\n    if k == 2:\n        return g\n    return h": ({"k": "2"}, "g"),
+    "def f(x, z=None):\n    return g(x) if z is None else g(x, z)": ({"x": "x", "z": "z"}, "g(x, z)"),
 }
 
 
@@ -117,9 +121,30 @@ def test_constants_are_folded(text: str) -> None:
     passed, wanted = CASES[text]
     [node] = ast.parse(text).body
     assert isinstance(node, ast.FunctionDef)
-    found = inlined(node, {}, passed)
+    found = inlined(node, {}, passed, {key for key, text in passed.items() if text == key})
     assert found is not None
     assert ast.unparse(found[1]) == wanted
+
+
+def test_what_may_be_none_is_asked_for() -> None:
+    [node] = ast.parse("def f(z=None):\n    return g() if z is None else g(z)").body
+    assert isinstance(node, ast.FunctionDef)
+    found = inlined(node, {}, {"z": "z"})
+    assert found is not None
+    assert ast.unparse(found[1]) == "g() if z is None else g(z)"
+
+
+def test_a_short_function_of_the_module_is_put_in_place_of_its_call() -> None:
+    found = spelt(answers("modelopt.qtensor")["modelopt/fp8_quantize"], {"input": "input", "block_sizes": "(1, 2)"})
+    assert "def " not in found.header
+    assert "{d - len((1, 2)): size for d, size in enumerate((1, 2))}" in found.steps
+
+
+def test_a_table_of_the_module_is_looked_up() -> None:
+    passed = {"x": "x", "width": "8", "precision": "4", "rounding": "'TowardZero'"}
+    found = spelt(answers("gfloat")["p3109/Project"], passed)
+    assert "_MODES" not in found.header
+    assert "mode = gfloat.RoundMode.TowardZero" in found.steps
 
 
 def test_what_the_body_changes_stays_a_variable() -> None:
@@ -139,4 +164,4 @@ def test_what_the_body_changes_stays_a_variable() -> None:
 def test_what_has_several_ends_is_not_put_in_place(text: str) -> None:
     [node] = ast.parse(text).body
     assert isinstance(node, ast.FunctionDef)
-    assert inlined(node, {}, {"x": "1"}) is None
+    assert inlined(node, {}, {"x": "y"}) is None

@@ -172,8 +172,8 @@ def forward(
             results.append(quantizer(tensor))
     codes, values = results
     with context():
-        found = {"codes": codes, "values": values, "values of the codes": codes.dequantize()}
-        return {name: t.as_subclass(torch.Tensor).detach() for name, t in found.items()}
+        found = [t.as_subclass(torch.Tensor).detach() for t in (codes, values, codes.dequantize())]
+    return dict(zip(("codes", "values", "values of the codes"), found, strict=True))
 
 
 def load_state(
