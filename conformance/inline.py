@@ -157,8 +157,8 @@ class _Fold(ast.NodeTransformer):
             case ast.Subscript(value=ast.Dict() as table, slice=ast.Constant() as key):
                 return _entry(table, key) or node
             case ast.Subscript(value=ast.Name(id=name), slice=ast.Constant() as key):
-                table = self.tables.get(name)
-                return (isinstance(table, ast.Dict) and _entry(table, key)) or node
+                found = self.tables.get(name)
+                return (isinstance(found, ast.Dict) and _entry(found, key)) or node
         return node
 
     def visit_BoolOp(self, node: ast.BoolOp) -> Any:

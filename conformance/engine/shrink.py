@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from halfeven.conformance.engine.call import PLAIN, Call
+from halfeven.conformance.engine.call import PLAIN, Call, leaves
 from halfeven.conformance.engine.memory import Array, Strided, plain
 from halfeven.conformance.engine.tries import Trial, Tries, alike, operation_of
 from halfeven.reference.blocks import parameter_shape
@@ -250,11 +250,35 @@ def _cut_function(t: Trial) -> Iterator[Call]:
                 yield replace(t.call, named={**t.call.named, name: kept})
     lengths = sorted({n for _, a in _arrays(t.call) for n in a.shape if n > 1}, reverse=True)
     for n in lengths:
-        for low, high in _ranges(n):
-            yield _mapped(t.call, partial(_all_cut, n=n, low=low, high=high))
+        for low, high in dict.fromkeys([*_shown(t, n), *_ranges(n)]):
+            cut = _mapped(t.call, partial(_all_cut, n=n, low=low, high=high))
+            sized = {name: _sized(value, n, high - low) for name, value in cut.named.items()}
+            if any(value is not cut.named[name] for name, value in sized.items()):
+                yield replace(cut, named=sized)
+            yield cut
             for path, a in _arrays(t.call):
                 for d in (d for d, size in enumerate(a.shape) if size == n):
                     yield _changed(t.call, path, _sliced(a, d, low, high))
+
+
+def _shown(t: Trial, n: int) -> Iterator[tuple[int, int]]:
+    """Along the dimensions of ``n`` indices the one of the element shown."""
+    found = dict(leaves(t.actual.value)).get(t.difference.leaf)
+    if isinstance(found, np.ndarray) and t.difference.comparison is not None and t.at < found.size:
+        for size, i in zip(found.shape, np.unravel_index(t.at, found.shape), strict=True):
+            if size == n:
+                yield int(i), int(i) + 1
+
+
+def _sized(value: Any, n: int, size: int) -> Any:
+    """A size of blocks, or a shape, that is as long as arrays that are cut is so afterwards."""
+    if (
+        isinstance(value, tuple | list)
+        and n in (ints := [v for v in value if type(v) is int])
+        and len(ints) == len(value)
+    ):
+        return type(value)(size if v == n else v for v in value)
+    return value
 
 
 def _all_cut(a: Strided, n: int, low: int, high: int) -> Strided:
