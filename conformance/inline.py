@@ -63,7 +63,7 @@ def inlined(
     if done is None:
         return None
     statements, end = done
-    return [*first, *map(_bare, statements)], end
+    return [*first, *(_bare(s) for s in statements if not isinstance(s, ast.Pass))], end
 
 
 def _up_to_its_end(body: ast.Module) -> tuple[list[ast.stmt], ast.expr] | None:
@@ -188,7 +188,7 @@ class _Fold(ast.NodeTransformer):
         self.generic_visit(node)
         match node.test:
             case ast.Constant(value=value):
-                return node.body if value else node.orelse
+                return node.body if value else node.orelse or ast.Pass()
         return node
 
     def visit_IfExp(self, node: ast.IfExp) -> Any:

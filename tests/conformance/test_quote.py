@@ -126,6 +126,16 @@ def test_constants_are_folded(text: str) -> None:
     assert ast.unparse(found[1]) == wanted
 
 
+def test_where_nothing_is_left_that_is_said() -> None:
+    never = "if k == 2:\n            g(x)"
+    text = f"def f(x, k=1):\n    if x:\n        {never}\n    for i in x:\n        {never}\n    return x"
+    [node] = ast.parse(text).body
+    assert isinstance(node, ast.FunctionDef)
+    found = inlined(node, {}, {"x": "x"})
+    assert found is not None
+    assert [*map(ast.unparse, found[0])] == ["if x:\n    pass", "for i in x:\n    pass"]
+
+
 def test_what_may_be_none_is_asked_for() -> None:
     [node] = ast.parse("def f(z=None):\n    return g() if z is None else g(z)").body
     assert isinstance(node, ast.FunctionDef)
