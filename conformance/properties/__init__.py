@@ -19,13 +19,14 @@ from halfeven.conformance.properties.order import ORDER
 from halfeven.conformance.properties.powers_of_two import POWERS_OF_TWO
 from halfeven.conformance.properties.property import Property
 from halfeven.conformance.properties.scale import COVERS, POSITIVE_SCALE
+from halfeven.conformance.properties.stored import STORED
 from halfeven.conformance.properties.zero import ZERO
 
 __all__ = ["CHECK", "PROPERTIES", "ROLES", "fits", "of"]
 
 #: How the names of the checks of properties begin.
 CHECK = "property-"
-ROLES = AFFINE | CHOSEN | BLOCKS | GRADIENTS
+ROLES = AFFINE | STORED | CHOSEN | BLOCKS | GRADIENTS
 PROPERTIES = {
     p.name: p
     for p in (

@@ -7,15 +7,18 @@ from typing import Any
 import numpy as np
 
 from halfeven.conformance.properties.property import Answered, Breach, Property, breach, related, said
-from halfeven.conformance.properties.role import Role
+from halfeven.conformance.properties.role import Role, Seen
 from halfeven.reference.blocks import Array
 
 __all__ = ["ORDER"]
 
 
 def _again(role: Role, first: Answered) -> dict[str, Any] | None:
-    """Every array reversed along every axis; where blocks are consecutive elements, rows of whole blocks."""
+    """Every array reversed along every axis; where blocks are consecutive elements, rows of whole blocks, or parts."""
     seen, arguments = first.seen, first.arguments
+    if seen.parts is not None:
+        one = seen.parts < 2  # noqa: PLR2004 - which has no other order
+        return None if one else {n: _turned(v, seen.parts) if n in role.runs else v for n, v in arguments.items()}
     block, axis = arguments.get("block_size"), arguments.get("axis")
     if isinstance(block, int) and isinstance(axis, int) and role.kind != "blocks" and seen.x.shape[axis] % block:
         return None  # the last block is shorter
@@ -32,6 +35,13 @@ def _again(role: Role, first: Answered) -> dict[str, Any] | None:
     } if whole else None  # fmt: skip
 
 
+def _turned(value: Any, parts: int) -> Any:
+    """The parts of an array in the reverse order; what all share stays."""
+    if np.size(value) < parts:
+        return value
+    return np.flip(value.reshape(parts, -1), 0).reshape(value.shape)
+
+
 def _flipped(value: Any) -> Any:
     if isinstance(value, tuple | list):
         return type(value)(map(_flipped, value))
@@ -44,14 +54,21 @@ def _judge(first: Answered, second: Answered | None) -> Iterator[Breach]:
     for name, before in first.leaves.items():
         if name.startswith("the gradient"):  # a sum may be taken in any order
             continue
-        axes: Any = 0 if seen.block is not None else None
-        wanted, got = np.flip(before, axes), second.leaves[name]
-        if got.shape != wanted.shape:
+        got = second.leaves[name]
+        if got.shape != before.shape:
             continue
         judged = np.ones(got.shape, bool)
-        places = np.flip(np.arange(before.size).reshape(before.shape), axes).ravel()
+        places = _places(seen, before)
+        wanted = before.ravel()[places].reshape(before.shape)
         shown = related(name, at=partial(_at, places))
         yield breach(name, got, judged, _same(got, wanted), said(wanted, ", as in the other order"), shown)
+
+
+def _places(seen: Seen, before: Array) -> Array:
+    """For each place of the second answer that of the first."""
+    axes: Any = 0 if seen.block is not None or seen.parts is not None else None
+    shape = before.shape if seen.parts is None else (seen.parts, -1)
+    return np.flip(np.arange(before.size).reshape(shape), axes).ravel()
 
 
 def _at(places: Array, i: int) -> int:

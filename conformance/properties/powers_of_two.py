@@ -20,6 +20,9 @@ _SAME = ("codes", "zero")
 
 
 def _again(role: Role, first: Answered) -> dict[str, Any] | None:
+    if role.times is not None:
+        with np.errstate(over="ignore"):
+            return role.times(first.arguments)
     numbers = [n for name in role.reals if name != role.data for n in _reals(first.arguments.get(name))]
     if role.kind == "gradient":
         return changed(first.arguments, role.reals, _times)
@@ -63,6 +66,8 @@ def _judge(first: Answered, second: Answered | None) -> Iterator[Breach]:
         elif "scale" in first.leaves:
             scale = first.leaves["scale"]
             judged = judged & _ordinary(scale, zeros=False) & _ordinary(second.leaves["scale"], zeros=False)
+        if first.kind == "dequantize" and seen.scale is not None:
+            judged = judged & _ordinary(seen.scale, before.dtype) & second.seen.plain
         if judged.shape == seen.x.shape:
             judged = judged & (_ordinary(seen.x, seen.dtype) | (first.kind == "dequantize")) & seen.plain
         if seen.gradient is not None:

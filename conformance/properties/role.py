@@ -34,6 +34,8 @@ class Seen:
             a scale does not see the sign.
         slack: by how many codes a value may lie beyond an end, and still be that end's.
         has_zero: whether the parameters are such that zero has a code.
+        parts: in how many parts of equal size, which may come in any order, the elements lie one after another; None
+            where they lie along the dimensions.
     """
 
     x: Array
@@ -48,6 +50,7 @@ class Seen:
     odd: bool = False
     slack: float = 0.5
     has_zero: bool = True
+    parts: int | None = None
 
     @cached_property
     def plain(self) -> Array:
@@ -83,6 +86,8 @@ class Role:
         reals: the arguments in the unit of x, which one power of two may multiply.
         data: the argument that holds the reals themselves.
         traits: what else a property may need: ``grid``, ``covering``, ``batches``, ``odd``, ``kept``.
+        runs: the arguments that lie in parts, as the elements do.
+        times: the call with its scale times the power of two, where the scale is no plain number.
     """
 
     kind: Kind
@@ -92,6 +97,8 @@ class Role:
     reals: tuple[str, ...]
     data: str
     traits: frozenset[str] = frozenset()
+    runs: tuple[str, ...] = ()
+    times: Callable[[Arguments], dict[str, Any]] | None = None
 
 
 def picked(value: Any, path: Path) -> Array:
