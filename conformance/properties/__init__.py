@@ -7,7 +7,9 @@ the document wins, and the property's ``exceptions`` say so.
 
 from halfeven.conformance.properties.affine import AFFINE
 from halfeven.conformance.properties.batches import BATCHES
-from halfeven.conformance.properties.chosen import BLOCKS, CHOSEN
+from halfeven.conformance.properties.blocks import BLOCKS
+from halfeven.conformance.properties.casts import CASTS
+from halfeven.conformance.properties.chosen import CHOSEN
 from halfeven.conformance.properties.finite import FINITE
 from halfeven.conformance.properties.gradient import GRADIENT
 from halfeven.conformance.properties.gradients import GRADIENTS
@@ -26,7 +28,7 @@ __all__ = ["CHECK", "PROPERTIES", "ROLES", "fits", "of"]
 
 #: How the names of the checks of properties begin.
 CHECK = "property-"
-ROLES = AFFINE | STORED | CHOSEN | BLOCKS | GRADIENTS
+ROLES = AFFINE | CASTS | STORED | CHOSEN | BLOCKS | GRADIENTS
 PROPERTIES = {
     p.name: p
     for p in (

@@ -4,6 +4,7 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 
 from halfeven.conformance.properties.elements import of_code
@@ -114,6 +115,8 @@ def _affine(
     path: Path = (),
     negated: bool = False,
     middle: bool = False,
+    given: Callable[[Arguments], Arguments] = dict,
+    units: tuple[str, ...] = (),
 ) -> Role:
     """A formula that is given its parameters.
 
@@ -126,22 +129,26 @@ def _affine(
         path: where in the result the codes or reals are.
         negated: whether it has an offset, x̂ = (q + o) * s.
         middle: whether the zero point is the real of the grid's middle.
+        given: the arguments with scale, zero point and ends by these names, where the call says them otherwise; it
+            raises ValueError where it does not say them.
+        units: the arguments in the unit of x, where they are not x and the scale.
     """
 
-    def see(a: Arguments) -> Seen:
+    def see(call: Arguments) -> Seen:
+        a = given(call)
         shifted = bool(a.get("zero_point_shift"))
         if a.get("global_scale") is not None or a.get("type", "int") != "int" or shifted:
             msg = "its codes are floats, or its grid is shifted by part of a code"
             raise ValueError(msg)
         data = np.asarray(a[x])
         s = spread(a, data, a[scale])
-        given = None if a.get(zero) is None else spread(a, data, a[zero])
-        z = np.zeros(data.shape) if given is None else given
+        point = None if a.get(zero) is None else spread(a, data, a[zero])
+        z = np.zeros(data.shape) if point is None else point
         grid = ends(a)
         low, high = grid or (None, None)
         # A zero point of floats is counted from the middle; so is that of the FLOAT domain of a formula of several.
         if (middle or a.get("zero_point_domain") == "FLOAT") and grid is not None:
-            z = np.asarray((grid[0] + grid[1] + 1) / 2 - (0 if given is None else given / s))
+            z = np.asarray((grid[0] + grid[1] + 1) / 2 - (0 if point is None else point / s))
         nearest = a.get("float_to_int", "ROUND") == "ROUND"
         return Seen(data.astype(np.float64), data.dtype, s, -z if negated else z, low, high, odd=nearest)
 
@@ -150,7 +157,7 @@ def _affine(
 
     reals = (scale, *((x,) if kind != "dequantize" else ()))
     traits = {"grid", "kept"} - (set() if ends is not _none else {"grid"}) - ({"kept"} if middle else set())
-    reals = (*reals, zero) if middle else reals
+    reals = units or ((*reals, zero) if middle else reals)
     return Role(kind, see, read, at(path), reals, x, frozenset(traits | {"reals", "odd"}))
 
 
@@ -160,23 +167,28 @@ def _cast(
     scale: str = "",
     axis: int | None = None,
     kind: Kind = "cast",
+    path: Path = (),
 ) -> Role:
     """A formula that rounds to a narrower float; ``decode`` gives the reals of its codes, where it gives codes."""
 
     def see(a: Arguments) -> Seen:
         data = np.asarray(a[x])
+        if scale and isinstance(a.get("block_size"), tuple) and np.ndim(a[scale]) != data.ndim:
+            msg = "there is not one scale for each block"
+            raise ValueError(msg)
         along = a if axis is None else {**a, "axis": axis}
         s = None if not scale or a.get(scale) is None else spread(along, data, a[scale])
         return Seen(data.astype(np.float64), data.dtype, s, odd=True)
 
     def read(a: Arguments, value: Any) -> Mapping[str, Array]:
-        return {"reals": np.asarray(value) if decode is None else decode(a, np.asarray(value))}
+        found = picked(value, path)
+        return {"reals": found if decode is None else decode(a, found)}
 
     reals = () if kind == "cast" or not scale else (x, scale)
     traits = {"odd", *(["kept"] if not scale or kind != "cast" else []), *(["reals"] if reals else [])}
 
     def element(a: Arguments, value: Any, _: str, i: int) -> str:
-        return place(value, (), i) if decode is None else of_code(_format(a), place(value, (), i))
+        return place(value, path, i) if decode is None else of_code(_format(a), place(value, path, i))
 
     return Role(kind, see, read, element, reals, x, frozenset(traits))
 
@@ -212,6 +224,64 @@ def _pytorch_quantization(kind: Kind, path: Path) -> Role:
     return Role(kind, see, read, at(path), ("inputs", "amax"), "inputs", frozenset({"grid", "kept", "reals", "odd"}))
 
 
+def _of_range(a: Arguments) -> Arguments:
+    """With the scale and the offset of a range of AIMET's, and its shift where it has one."""
+    found = FORMULAS["aimet/scale_and_offset"].function(a["min"], a["max"], a["qmin"], a["qmax"], a["symmetric"])
+    return {**a, "scale": found[0], "offset": found[1]}
+
+
+def _fake_affine(a: Arguments) -> Arguments:
+    """With the step of a range, and with the zero point that is minus the offset of its lower end."""
+    bits = a.get("num_bits", 8)
+    low, half = np.asarray(a["min_range"]), 2 ** (bits - 1)
+    wide = np.promote_types(low.dtype, np.float32).type
+    step = (wide(np.asarray(a["max_range"]) - low) / wide(2**bits - 1)).astype(low.dtype)
+    if abs(float(step)) < float(ml_dtypes.finfo(low.dtype).smallest_normal):
+        msg = "the step is subnormal"
+        raise ValueError(msg)
+    offset = wide(np.rint(low / step)) + wide(half)
+    return {**a, "scale": step, "offset": offset.astype(low.dtype), "qmin": -half, "qmax": half - 1}
+
+
+def _lowest_zero(a: Arguments) -> Arguments:
+    """With the lowest code as the zero point."""
+    ends = bits_ends("bit_width")(a)
+    if ends is None or not a.get("quantize_zero_point", True):
+        msg = "it is not quantized"
+        raise ValueError(msg)
+    return {**a, "the lowest": ends[0]}
+
+
+def _observed_before(a: Arguments) -> Arguments:
+    """With the scale and the zero point of a range that the call leaves as it is."""
+    if a["observer_on"] or not a["fake_quant_on"]:
+        msg = "the data choose the scale"
+        raise ValueError(msg)
+    low, high = np.asarray(a["running_min"]), np.asarray(a["running_max"])
+    rows = len(low) if a.get("per_row_fake_quant") else 1
+    found = FORMULAS["torch/fused_moving_avg_obs_fake_quant"].function(
+        **{**a, "x": np.zeros((rows, *[1] * (np.ndim(a["x"]) - 1)), np.float32), "running_min": low, "running_max": high}
+    )
+    axis = {"axis": 0} if rows > 1 else {}
+    return {**a, **axis, "scale": found[3][:rows], "zero_point": found[4][:rows]}
+
+
+def _twice() -> Role:
+    """Two grids, one after the other: what one limits or rounds the other does not take back."""
+
+    def see(a: Arguments) -> Seen:
+        x, scales = np.asarray(a["x"]), (float(a["x_scale"]), float(a["y_scale"]))
+        if not all(np.finfo(np.float32).tiny <= s < np.inf for s in scales):
+            msg = "a scale is none"
+            raise ValueError(msg)
+        return Seen(x.astype(np.float64), x.dtype, np.full(x.shape, max(scales)))
+
+    def read(_: Arguments, value: Any) -> Mapping[str, Array]:
+        return {"reals": np.asarray(value)}
+
+    return Role("fake_quantize", see, read, at(()), ("x", "x_scale", "y_scale"), "x", frozenset({"reals"}))
+
+
 _QUANT = given_ends("quant_min", "quant_max")
 _LEARNT = "torch/_fake_quantize_learnable_per"
 _DECOMPOSED = "torch/quantized_decomposed"
@@ -224,10 +294,25 @@ AFFINE: dict[str, Role] = {
         "fake_quantize", "tensor", "scale", "offset", ends=_aimet, negated=True
     ),
     "aimet/affine.dequantize": _affine("dequantize", "tensor", "scale", "offset", negated=True),
+    "aimet/represented": _affine("quantize", "tensor", "scale", "offset", ends=_aimet, path=(0,), negated=True),
+    "aimet/forward": _affine(
+        "fake_quantize",
+        "tensor",
+        "scale",
+        "offset",
+        ends=_aimet,
+        path=("values",),
+        negated=True,
+        given=_of_range,
+        units=("tensor", "min", "max"),
+    ),
     "aimet/float_cast": _cast("tensor", kind="fake_quantize"),
     "aimet/float_quantize_dequantize": _cast("tensor", scale="scale", kind="fake_quantize"),
     "brevitas/IntQuant.to_int": _affine("quantize", "x", ends=bits_ends("bit_width")),
     "brevitas/IntQuant": _affine("fake_quantize", "x", ends=bits_ends("bit_width")),
+    "brevitas/scale_shift_zero_point": _affine(
+        "quantize", "zero_point", "scale", "the lowest", ends=bits_ends("bit_width"), given=_lowest_zero
+    ),
     "compressed-tensors/quantize": _affine("quantize", "x", ends=bits_ends("num_bits")),
     "compressed-tensors/fake_quantize": _affine("fake_quantize", "x", ends=bits_ends("num_bits")),
     "compressed-tensors/dequantize": _affine("dequantize", "x_q"),
@@ -235,6 +320,17 @@ AFFINE: dict[str, Role] = {
     "number-formats/encode": _cast("x", _decoded),
     "onnx/QuantizeLinear": _affine("quantize", "x", "y_scale", "y_zero_point", ends=_onnx),
     "onnx/DequantizeLinear": _affine("dequantize", "x", "x_scale", "x_zero_point"),
+    "onnx/qdq-twice": _twice(),
+    f"{_PQ}/fake_affine_tensor_quant": _affine(
+        "fake_quantize",
+        "inputs",
+        "scale",
+        "offset",
+        ends=given_ends("qmin", "qmax"),
+        negated=True,
+        given=_fake_affine,
+        units=("inputs", "min_range", "max_range"),
+    ),
     f"{_PQ}/tensor_quant": _pytorch_quantization("quantize", (0,)),
     f"{_PQ}/fake_tensor_quant": _pytorch_quantization("fake_quantize", ()),
     f"{_PQ}/legacy_fake_tensor_quant": _pytorch_quantization("fake_quantize", ()),
@@ -243,6 +339,14 @@ AFFINE: dict[str, Role] = {
     "torch/fake_quantize_per_channel_affine": _affine("fake_quantize", "input", ends=_QUANT),
     f"{_LEARNT}_tensor_affine": _affine("fake_quantize", "x", ends=_QUANT),
     f"{_LEARNT}_channel_affine": _affine("fake_quantize", "x", ends=_QUANT),
+    "torch/fused_moving_avg_obs_fake_quant": _affine(
+        "fake_quantize",
+        "x",
+        ends=_QUANT,
+        path=(0,),
+        given=_observed_before,
+        units=("x", "running_min", "running_max"),
+    ),
     "torch/quantize_per_tensor": _affine("quantize", "input", ends=_OF_DTYPE),
     "torch/quantize_per_channel": _affine("quantize", "input", "scales", "zero_points", ends=_OF_DTYPE),
     "torch/dequantize": _affine("dequantize", "q"),
@@ -260,6 +364,10 @@ AFFINE: dict[str, Role] = {
     "torchao/fake_quantize_affine_cachemask": _affine(
         "fake_quantize", "input", ends=_torchao("quant_dtype"), path=(0,)
     ),
+    "torchao/from_hp_to_intx_static": _affine(
+        "quantize", "input_float", ends=_torchao("target_dtype"), path=("int_data",)
+    ),
+    "torchao/from_hp_to_floatx_static": _cast("input_float", scale="scale", path=("data",)),
     "torchao/quantize_affine_float8": _cast("tensor", scale="scale"),
     "torchao/hp_tensor_and_scale_to_float8": _cast("hp_tensor", scale="s"),
     "torchao/f32_to_floatx_unpacked": _cast("x", _floatx),

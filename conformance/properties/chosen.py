@@ -1,20 +1,16 @@
-"""The roles of formulas that choose a scale, and of those that choose one for each block and quantize with it."""
+"""The roles of formulas that choose a scale."""
 
 from collections.abc import Callable, Mapping
 from typing import Any
 
-import ml_dtypes
 import numpy as np
 
-from halfeven.conformance.properties.affine import Element, Ends, at, bits_ends, dtype_ends, given_ends, spread
-from halfeven.conformance.properties.elements import four_bits, gguf, levels, mx, nvfp4, scaled, shifted
+from halfeven.conformance.properties.affine import Ends, bits_ends, dtype_ends, given_ends, spread
 from halfeven.conformance.properties.role import Path, Role, Seen, picked, place
 from halfeven.conformance.requirement import Arguments
-from halfeven.reference import FORMULAS
 from halfeven.reference.blocks import Array
-from halfeven.reference.systems.gguf import BLOCKS as STORED
 
-__all__ = ["BLOCKS", "CHOSEN"]
+__all__ = ["CHOSEN"]
 
 _Read = Mapping[str, Path]
 
@@ -161,140 +157,4 @@ CHOSEN: dict[str, Role] = {
     "torchao/tensor_to_scale": _choosing(("hp_tensor",), _SCALE, odd=lambda _: True, inverse=True),
     "torchao/choose_qparams_affine_floatx": _choosing(("tensor",), _SCALE, odd=lambda _: True, axis=0),
     "torchao/per_tensor_amax_to_scale": _choosing(("amax",), _SCALE),
-}
-
-
-def _blocks(
-    data: str,
-    decode: Callable[[Arguments, Any], Array],
-    size: Callable[[Arguments], int | None],
-    element: Element,
-    *,
-    reals: tuple[str, ...],
-) -> Role:
-    """A formula that chooses a scale for each block of its input; ``decode`` gives the reals of what it stores.
-
-    Args:
-        data: its argument that holds the data.
-        decode: the reals, in the shape of the data.
-        size: elements of a block, consecutive ones; None where all of the tensor shares a scale.
-        element: one of them as Python.
-        reals: the arguments in the unit of the data.
-    """
-
-    def see(a: Arguments) -> Seen:
-        x = np.asarray(a[data])
-        n = size(a)
-        block = np.zeros(x.size, np.int64) if n is None else np.arange(x.size) // n
-        fits = bool(a.get("preserve_zero", True)) and a.get("zero_point_domain", "INT") != "FLOAT"
-        outer = np.asarray(a[reals[-1]] if a.get(reals[-1]) is not None else 1)
-        if len(reals) > 1 and not np.all(np.isfinite(outer) & (outer > 0)):
-            msg = "the scale of the tensor is none"
-            raise ValueError(msg)
-        return Seen(x.astype(np.float64), x.dtype, block=block.reshape(x.shape), has_zero=fits)
-
-    def read(a: Arguments, value: Any) -> Mapping[str, Array]:
-        return {"reals": np.asarray(decode(a, value)).reshape(np.asarray(a[data]).shape)}
-
-    return Role("blocks", see, read, element, reals, data, frozenset({"reals"}))
-
-
-def _by(formula: str, *names: str, **more: Any) -> Callable[[Arguments, Any], Array]:
-    """What the formula gives for the parts of a result, by the names of its arguments, and for the call's own."""
-
-    def decode(a: Arguments, value: Any) -> Array:
-        parts = value if len(names) > 1 else (value,)
-        given = dict(zip(names, parts, strict=False))
-        given |= {name: word(a) if callable(word) else word for name, word in more.items()}
-        return np.asarray(FORMULAS[formula].function(**given))
-
-    return decode
-
-
-def _scaled(data: Array, scale: Any) -> Array:
-    """Elements times the scale of their block, in float64."""
-    codes, s = np.asarray(data).astype(np.float64), np.asarray(scale).astype(np.float64)
-    if s.ndim == codes.ndim:
-        for d, (n, m) in enumerate(zip(codes.shape, s.shape, strict=True)):
-            s = np.repeat(s, n // max(m, 1), d)
-    return codes * s
-
-
-BLOCKS: dict[str, Role] = {
-    "bitsandbytes/quantize_blockwise": _blocks(
-        "A",
-        _by(
-            "bitsandbytes/dequantize_blockwise",
-            "A",
-            "absmax",
-            code=lambda a: a["code"],
-            blocksize=lambda a: a.get("blocksize", 4096),
-        ),
-        lambda a: a.get("blocksize", 4096),
-        levels,
-        reals=("A",),
-    ),
-    "bitsandbytes/quantize_4bit": _blocks(
-        "A",
-        _by(
-            "bitsandbytes/dequantize_4bit",
-            "A",
-            "absmax",
-            shape=lambda a: np.asarray(a["A"]).shape,
-            dtype="float32",
-            blocksize=lambda a: a.get("blocksize", 64),
-            quant_type=lambda a: a.get("quant_type", "fp4"),
-        ),
-        lambda a: a.get("blocksize", 64),
-        four_bits,
-        reals=("A",),
-    ),
-    "brevitas/RescalingIntQuant": _blocks("x", lambda _, v: v[0], lambda _: None, at((0,)), reals=("x", "threshold")),
-    **{
-        f"gguf/{name}.quantize": _blocks(
-            "tensor",
-            _by(f"gguf/{name}.dequantize", "tensor"),
-            lambda _: 32,
-            gguf(block.bits, minimum=block.minimum),
-            reals=("tensor",),
-        )
-        for name, block in STORED.items()
-    },
-    "onnx/DynamicQuantizeLinear": _blocks(
-        "x",
-        lambda _, v: (v[0].astype(np.float64) - np.float64(v[2])) * np.float64(v[1]),
-        lambda _: None,
-        shifted,
-        reals=("x",),
-    ),
-    "torchao/from_hp_to_intx": _blocks(
-        "input_float",
-        lambda _, v: v["dequantized"],
-        lambda a: a["block_size"][-1],
-        at(("dequantized",)),
-        reals=("input_float",),
-    ),
-    "torchao/from_hp_to_floatx": _blocks(
-        "input_float",
-        lambda _, v: _scaled(v["data"], v["scale"]),
-        lambda a: a["block_size"][-1],
-        scaled,
-        reals=("input_float",),
-    ),
-    "torchao/to_mx": _blocks(
-        "data_hp",
-        lambda a, v: FORMULAS["torchao/mx_dequantize"].function(v[1], v[0], a["elem_dtype"], a["block_size"]),
-        lambda a: a["block_size"],
-        mx,
-        reals=("data_hp",),
-    ),
-    "torchao/nvfp4_quantize": _blocks(
-        "data_hp",
-        lambda a, v: FORMULAS["torchao/nvfp4_dequantize"].function(
-            v[1], v[0].view(ml_dtypes.float8_e4m3fn), a.get("block_size", 16), a.get("per_tensor_scale")
-        ),
-        lambda a: a.get("block_size", 16),
-        nvfp4,
-        reals=("data_hp", "per_tensor_scale"),
-    ),
 }

@@ -12,9 +12,27 @@ from halfeven.conformance.properties.role import picked, place
 from halfeven.conformance.requirement import Arguments
 from halfeven.reference import FORMULAS
 from halfeven.reference.blocks import Array
-from halfeven.reference.minifloat import FLOAT_FORMATS, FloatFormat
+from halfeven.reference.minifloat import FLOAT_FORMATS, FloatFormat, floatx
+from halfeven.reference.systems.p3109 import Format
 
-__all__ = ["four_bits", "gguf", "levels", "mx", "nvfp4", "of_code", "scaled", "shifted"]
+__all__ = [
+    "e4m3",
+    "float_rows",
+    "four_bits",
+    "gguf",
+    "hqq",
+    "int4",
+    "levels",
+    "mx",
+    "mxfp4",
+    "nvfp4",
+    "nvfp4_of_tensor",
+    "of_code",
+    "of_projected",
+    "scaled",
+    "scaled_codes",
+    "shifted",
+]
 
 _BLOCK = 32  # elements that gguf stores together
 _HALF = _BLOCK // 2
@@ -37,6 +55,16 @@ def of_code(form: FloatFormat, code: str) -> str:
         case "fnuz":
             number = f"({number} if c != {2 ** (e + m)} else math.nan)"
     return f"(lambda c: (-1) ** (c >> {e + m}) * {number})(int({code}))"
+
+
+def of_projected(form: Format, code: str) -> str:
+    """The number of a code of P3109."""
+    below, nan, last = form.precision - 1, form.nan, form.last
+    size = f"(c - {nan} * (c > {nan}))" if form.signed else "c"
+    field, sign = f"({size} >> {below})", f"(-1) ** (c > {nan}) * " if form.signed else ""
+    whole = f"(({size} & {2**below - 1}) + {2**below} * ({field} > 0))"
+    number = f"math.ldexp({whole}, max({field}, 1) - {form.bias + below})"
+    return f"(lambda c: math.nan if c == {nan} else {sign}({number} if {size} <= {last} else math.inf))(int({code}))"
 
 
 def levels(a: Arguments, value: Any, _: str, i: int) -> str:
@@ -92,6 +120,59 @@ def nvfp4(a: Arguments, value: Any, _: str, i: int) -> str:
     outer = np.ones(1) if outer is None else np.asarray(outer).ravel()
     whole = f"np.float32({float(outer[i * outer.size // np.size(a['data_hp'])])!r})"
     return f"{_of_two(_e2m1(), place(value, (1,), i // 2), i % 2 == 1)} * float(np.float32({scale}) * {whole})"
+
+
+def e4m3(a: Arguments, value: Any, _: str, i: int) -> str:
+    """A code of ModelOpt's times the scale of the tensor, of its index or of its block."""
+    shape, scale, sizes = np.shape(value[0]), np.asarray(value[1]), a.get("block_sizes")
+    at = np.arange(scale.size).reshape(
+        scale.shape if sizes is None else [n // m for n, m in zip(shape, sizes, strict=True)]
+    )
+    for d, m in enumerate(sizes or ()):
+        at = np.repeat(at, m, d)
+    return f"{place(value, (0,), i)} * {place(value, (1,), int(np.broadcast_to(at, shape).flat[i]))}"
+
+
+def int4(a: Arguments, value: Any, _: str, i: int) -> str:
+    """A code of ModelOpt's over the scale of the block, the first in the high bits."""
+    scale = np.asarray(value[1])
+    code = f"((int({place(value, (0,), i // 2)}) >> {4 * (i % 2 == 0)} & 15) - 8)"
+    dtype = f"{'np' if hasattr(np, scale.dtype.name) else 'ml_dtypes'}.{scale.dtype.name}"
+    by = f"{dtype}({place(value, (1,), i // a['block_size'])})"
+    return f"(lambda q, s: float(q / s) if s else math.copysign(math.inf, q) if q else math.nan)({dtype}({code}), {by})"
+
+
+def mxfp4(a: Arguments, value: Any, _: str, i: int) -> str:
+    """A code of ModelOpt's times a power of two, the first in the low bits."""
+    scale = of_code(FLOAT_FORMATS["float8_e8m0fnu"], place(value, (1,), i // a.get("block_size", 32)))
+    return f"{_of_two(_e2m1(), place(value, (0,), i // 2), i % 2 == 1)} * {scale}"
+
+
+def nvfp4_of_tensor(a: Arguments, value: Any, _: str, i: int) -> str:
+    """A code of ModelOpt's times the scale of its block and that of the tensor."""
+    scale = f"np.float32({place(value, (1,), i // a.get('block_size', 16))})"
+    code = f"np.float32({_of_two(_e2m1(), place(value, (0,), i // 2), i % 2 == 1)})"
+    return f"float({code} * ({scale} * np.float32({place(value, (2,), 0)})))"
+
+
+def float_rows(a: Arguments, value: Any, _: str, i: int) -> str:
+    """A float of few bits times the scale of its row."""
+    code = of_code(floatx(a["ebits"], a["mbits"]), place(value, ("codes",), i))
+    row = place(value, ("scale",), i // np.shape(value["codes"])[-1])
+    return f"float(np.float32({code}) * np.float32({row}))"
+
+
+def hqq(a: Arguments, value: Any, _: str, i: int) -> str:
+    """Codes from their middle times the scale of their group, and its zero point."""
+    size = a.get("group_size", 64)
+    k = i // size if a.get("axis", 1) == 1 else i % (np.size(value[0]) // size)
+    middle = 2.0 ** (a.get("nbits", 4) - 1)
+    return f"({place(value, (0,), i)} - {middle!r}) * {place(value, (1,), k)} + {place(value, (2,), k)}"
+
+
+def scaled_codes(a: Arguments, value: Any, _: str, i: int) -> str:
+    """Codes times the scale of their group."""
+    return f"{place(value, (0,), i)} * {place(value, (1,), i // a['block_size'][-1])}"
 
 
 def gguf(bits: int, *, minimum: bool) -> Any:

@@ -38,7 +38,7 @@ def _judged(first: Answered, values: Array) -> Array:
     limit = min(_LARGEST.get(d.name, 1.0) for d in (seen.dtype, values.dtype) if not is_whole(d)) / _ROOM
     size = np.abs(seen.x)
     if first.kind == "cast":  # beyond its largest number a narrow format has an infinity, or NaN
-        return whole & (size <= (1 if seen.scale is None else np.minimum(seen.scale, 1)))
+        return whole & (size <= (seen.most if seen.scale is None else np.minimum(seen.scale, seen.most)))
     if seen.scale is not None:
         zero = np.abs(seen.zero) if seen.zero is not None else 0
         ends = max(abs(seen.low or 0), abs(seen.high or 0)) or np.where(first.kind == "dequantize", size, 1)

@@ -34,6 +34,7 @@ class Seen:
             a scale does not see the sign.
         slack: by how many codes a value may lie beyond an end, and still be that end's.
         has_zero: whether the parameters are such that zero has a code.
+        most: the largest magnitude, at most 1, that surely has a number in what a cast rounds to.
         parts: in how many parts of equal size, which may come in any order, the elements lie one after another; None
             where they lie along the dimensions.
     """
@@ -50,6 +51,7 @@ class Seen:
     odd: bool = False
     slack: float = 0.5
     has_zero: bool = True
+    most: float = 1
     parts: int | None = None
 
     @cached_property

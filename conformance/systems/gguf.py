@@ -198,6 +198,10 @@ def every_code(formula: str) -> Calls:
     """Every byte of a block is read where the layout puts it."""
     name = _name(formula)
     yield {"tensor": _bytes(name, 16 if CODES[name] > 32 else 256, (1.0, 0.5), (0.1, -3.3))}  # noqa: PLR2004 - a superblock
+    if name == "Q6_K":  # the high two bits of a code, whatever its low four are
+        stored = _bytes(name, 64, (1.0, 0.0))
+        stored[:, 128:192] = (np.arange(64)[:, None] * 85 // 16 + np.arange(64) * 27) % 256
+        yield {"tensor": stored}
 
 
 @documented(DEQUANTIZE, _DEQUANTIZED, aspect="scales")

@@ -123,8 +123,9 @@ def _bounds(low: Any, high: Any) -> Arguments:
 def bounds() -> Calls:
     """Clip takes the smaller of input and upper bound, then the larger of that and the lower bound; NaN stays."""
     # The bounds and their neighbours, bounds in the other order, NaN anywhere, a bound per row.
-    inputs = np.append(around([0.3, 0.7, 5]), np.array([np.nan, np.inf, -np.inf], F32))
-    for low, high in ((0.3, 0.7), (-0.7, 0.3), (0.7, 0.3), (np.nan, 1.0), (-1.0, np.nan), (-np.inf, np.inf)):
+    inputs = np.append(around([0.3, 0.7, 5]), np.array([np.nan, np.inf, -np.inf, 0], F32))
+    ranges = ((0.3, 0.7), (-0.7, 0.3), (-0.7, 0.7), (0.7, 0.3), (np.nan, 1.0), (-1.0, np.nan), (-np.inf, np.inf))
+    for low, high in ranges:
         yield {"inputs": inputs, **_bounds(low, high)}
     yield {"inputs": np.array([[-2, 2], [-2, 2]], F32), **_bounds([[-1], [-3]], [[1], [0.5]])}
 

@@ -80,7 +80,7 @@ def switches() -> Calls:
     zero point stay and the input comes back."""
     for observer_on, fake_quant_on, ends in product((0, 1), (0, 1), (_UNSEEN, (-0.7, 3.3))):
         for grid in _GRIDS:
-            yield _asked([-1, 0.3, 5], ends, grid, observer_on=observer_on, fake_quant_on=fake_quant_on)
+            yield _asked([-1, 0, 0.3, 5], ends, grid, observer_on=observer_on, fake_quant_on=fake_quant_on)
     yield _asked([], (-0.7, 3.3))
     yield _asked(np.zeros((0, 2)))
 
