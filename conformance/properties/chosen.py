@@ -13,6 +13,7 @@ from halfeven.reference.blocks import Array
 __all__ = ["CHOSEN"]
 
 _Read = Mapping[str, Path]
+_BIAS = 127  # of e8m0
 
 
 def _choosing(
@@ -25,6 +26,9 @@ def _choosing(
     sees: Callable[[Arguments], bool] = lambda _: True,
     axis: int | None = None,
     inverse: bool = False,
+    less: frozenset[str] = frozenset(),
+    more: frozenset[str] = frozenset(),
+    exponent: bool = False,
 ) -> Role:
     """A formula that chooses parameters.
 
@@ -38,6 +42,9 @@ def _choosing(
         sees: whether a property can judge the call.
         axis: what the parameters go along, where the call does not say.
         inverse: whether the scale is what the data are multiplied by.
+        less: the traits that its kind has, and it has not.
+        more: those that it has besides.
+        exponent: whether it gives the scale by its exponent and the bias of e8m0.
     """
 
     def see(a: Arguments) -> Seen:
@@ -70,11 +77,13 @@ def _choosing(
 
     def read(_: Arguments, value: Any) -> Mapping[str, Array]:
         found = {name: picked(value, path) for name, path in leaves.items()}
+        if exponent:
+            found = {name: np.exp2(v.astype(np.float64) - _BIAS) for name, v in found.items()}
         return found | ({"zero": -found["zero"].astype(np.float64)} if negated and "zero" in found else {})
 
     def element(_: Arguments, value: Any, leaf: str, i: int) -> str:
         sign = "-" if negated and leaf == "zero" else ""
-        return sign + place(value, leaves[leaf], i)
+        return f"2.0 ** ({place(value, leaves[leaf], i)} - {_BIAS})" if exponent else sign + place(value, leaves[leaf], i)
 
     traits = {
         *([] if inverse else ["reals"]),
@@ -85,7 +94,7 @@ def _choosing(
         traits.add("covering")
     if "zero" in leaves and ends is not None:
         traits.add("grid")
-    return Role("choose", see, read, element, data, data[0], frozenset(traits))
+    return Role("choose", see, read, element, data, data[0], frozenset(traits) - less | more)
 
 
 def _torchao(a: Arguments) -> tuple[float, float] | None:
@@ -117,7 +126,30 @@ _RANGE: _Read = {"least": (0,), "most": (1,)}
 _DECOMPOSED = "torch/quantized_decomposed"
 _QMIN = given_ends("qmin", "qmax")
 
+_CLIPS = frozenset({"covering", "batches"})  # what leaves out outliers, as a histogram shows them, in turn
+_OF_ALL = frozenset({"covering"})
+_ZEROS = frozenset({"zeros"})
+
+
+def _no_amax(a: Arguments) -> bool:
+    return a.get("amax") is None and not a.get("learn_amax")
+
+
 CHOSEN: dict[str, Role] = {
+    "aimet/recalibrated_range": _choosing(("min", "max"), _RANGE, _QMIN, less=_OF_ALL),
+    "aimet/percentile_encodings": _choosing(("batches",), _RANGE, less=_CLIPS),
+    "aimet/sqnr_encodings": _choosing(("batches",), _RANGE, less=_CLIPS),
+    "aimet/lpbq_scale": _choosing(("min", "max"), {"scale": ("scale",)}),
+    "compressed-tensors/generate_mx_scales": _choosing(("x",), _SCALE, exponent=True),
+    "pytorch-quantization/described_amax": _choosing(
+        ("inputs",), {"amax": ()}, sees=_no_amax, odd=lambda _: True, more=_ZEROS
+    ),
+    "pytorch-quantization/percentile_amax": _choosing(("edges",), {"amax": ()}, less=_OF_ALL, more=_ZEROS),
+    "pytorch-quantization/mse_amax": _choosing(("edges",), {"amax": ()}, less=_OF_ALL, more=_ZEROS),
+    "pytorch-quantization/entropy_amax": _choosing(("edges",), {"amax": ()}, less=_OF_ALL, more=_ZEROS),
+    "torch/HistogramObserver": _choosing(("batches",), {"least": (1,), "most": (2,)}),
+    "torch/HistogramObserver._non_linear_param_search": _choosing(("min_val", "max_val"), _RANGE, less=_OF_ALL),
+    "torch/MovingAverageMinMaxObserver": _choosing(("batches",), _RANGE, less=_CLIPS),
     "aimet/scale_and_offset": _choosing(("min", "max"), _BOTH, _QMIN, negated=True),
     "aimet/minmax_encodings": _choosing(("batches",), _RANGE, lambda a: (0, a["num_steps"])),
     "aimet/compute_encodings": _choosing(

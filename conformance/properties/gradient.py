@@ -58,4 +58,5 @@ GRADIENT = Property(
     "gives a gradient that is not the forward's",
     frozenset({"gradient"}),
     _judge,
+    needs="limits",
 )

@@ -6,11 +6,14 @@ from typing import Any
 import numpy as np
 
 from halfeven.conformance.properties.affine import Element, Ends, at, bits_ends, dtype_ends, given_ends, spread
-from halfeven.conformance.properties.role import Role, Seen
+from halfeven.conformance.properties.role import Role, Seen, place
 from halfeven.conformance.requirement import Arguments
 from halfeven.reference.blocks import Array
+from halfeven.reference.minifloat import FLOAT_FORMATS
 
 __all__ = ["GRADIENTS"]
+
+_MOST = 2.0**20  # of scales that are not far from 1
 
 
 def _gradient(
@@ -52,7 +55,7 @@ def _gradient(
         names = (leaf, "the gradient of the scale", "the gradient of the zero point")
         return {name: np.asarray(v) for name, v in zip(names, value, strict=True) if v is not None}
 
-    return Role("gradient", see, read, _of(several), (gradient,), x, frozenset({"reals"}))
+    return Role("gradient", see, read, _of(several), (gradient,), x, frozenset({"reals", "limits"}))
 
 
 def _range(x: str, gradient: str, low: str, high: str, *, several: bool = False) -> Role:
@@ -72,7 +75,61 @@ def _range(x: str, gradient: str, low: str, high: str, *, several: bool = False)
         names = ("dx", "the gradient of the lower end", "the gradient of the upper end")
         return {n: np.asarray(v) for n, v in zip(names, value, strict=True)} if several else {"dx": np.asarray(value)}
 
-    return Role("gradient", see, read, _of(several), (gradient,), x, frozenset({"reals"}))
+    return Role("gradient", see, read, _of(several), (gradient,), x, frozenset({"reals", "limits"}))
+
+
+def _float_range() -> Role:
+    """A formula whose forward limits its input to the numbers of a float format times the scale."""
+
+    def see(a: Arguments) -> Seen:
+        data, g = np.asarray(a["tensor"]), np.asarray(a["gradient"]).astype(np.float64)
+        width = 2 * FLOAT_FORMATS[a["dtype"]].max * spread(a, data, a["scale"])
+        middle = np.full(data.shape, 0.5)
+        return Seen(data.astype(np.float64), data.dtype, width, middle, 0, 1, np.broadcast_to(g, data.shape), slack=0)
+
+    def read(_: Arguments, value: Any) -> Mapping[str, Array]:
+        return {"dx": np.asarray(value)}
+
+    return Role("gradient", see, read, at(()), ("gradient",), "tensor", frozenset({"reals", "limits"}))
+
+
+def _of_codes() -> Role:
+    """The gradients of a dequantizer, which limits nothing."""
+
+    def see(a: Arguments) -> Seen:
+        data, g = np.asarray(a["tensor"]), np.asarray(a["gradient"]).astype(np.float64)
+        s = np.asarray(a["scale"]).astype(np.float64)
+        if not np.all((s >= 1 / _MOST) & (s <= _MOST)):
+            msg = "a scale is none, or far from 1"
+            raise ValueError(msg)
+        return Seen(data.astype(np.float64), data.dtype, gradient=np.broadcast_to(g, data.shape) * _MOST)
+
+    def read(_: Arguments, value: Any) -> Mapping[str, Array]:
+        names = ("dx", "the gradient of the scale", "the gradient of the offset")
+        return {n: np.asarray(v) for n, v in zip(names, value, strict=True) if v is not None}
+
+    return Role("gradient", see, read, at((0,)), ("gradient",), "tensor", frozenset({"reals"}))
+
+
+def _of_a_range() -> Role:
+    """The gradients of the ends of a range, from those of the scale and the offset that it gives."""
+    leaves = {"dx": 1, "d min": 0}
+
+    def see(a: Arguments) -> Seen:
+        low, high = np.asarray(a["min"]), np.asarray(a["max"])
+        steps = a["qmax"] - a["qmin"]
+        step = np.maximum(np.abs(high.astype(np.float64) - low) / steps, np.finfo(np.float32).eps)
+        g = np.abs(a["scale_gradient"].astype(np.float64)) + np.abs(a["offset_gradient"].astype(np.float64))
+        return Seen(high.astype(np.float64), high.dtype, step / steps, gradient=g)
+
+    def read(_: Arguments, value: Any) -> Mapping[str, Array]:
+        return {name: np.asarray(value[place]) for name, place in leaves.items()}
+
+    def element(_: Arguments, value: Any, leaf: str, i: int) -> str:
+        return place(value, (leaves[leaf],), i)
+
+    given = ("scale_gradient", "offset_gradient")
+    return Role("gradient", see, read, element, given, "max", frozenset({"reals"}))
 
 
 def _of(several: bool) -> Element:
@@ -92,6 +149,9 @@ _PQ, _LEARNT = "pytorch-quantization", "torch/_fake_quantize_learnable_per"
 GRADIENTS: dict[str, Role] = {
     "aimet/quantize_gradient": _gradient("tensor", "gradient", _QMIN, zero="offset", negated=True, leaf="mask"),
     "aimet/quantize_dequantize_gradient": _gradient("tensor", "gradient", _QMIN, zero="offset", negated=True),
+    "aimet/float_gradient": _float_range(),
+    "aimet/dequantize_gradient": _of_codes(),
+    "aimet/range_gradient": _of_a_range(),
     # It is divided by the scale and multiplied again.
     "brevitas/IntQuant.backward": _gradient("x", "grad", bits_ends("bit_width"), leaf="mask"),
     **{

@@ -28,7 +28,7 @@ def _again(role: Role, first: Answered) -> dict[str, Any] | None:
     if rows < 2 or seen.block is None:  # noqa: PLR2004 - one row has no other order
         return None
     by_row = seen.block.reshape(rows, -1)
-    whole = not seen.block.any() or not np.intersect1d(by_row[:-1, -1], by_row[1:, 0]).size
+    whole = not seen.block.any() or not np.any(by_row[:-1, -1] == by_row[1:, 0])
     return {
         name: np.flip(value, 0).copy() if name in role.reals and np.shape(value)[:1] == (rows,) else value
         for name, value in arguments.items()
@@ -88,5 +88,16 @@ ORDER = Property(
     frozenset({"quantize", "fake_quantize", "dequantize", "cast", "choose", "blocks", "gradient"}),
     _judge,
     _again,
-    exceptions={"brevitas/RescalingIntQuant": "its calls are vectors; IntQuant, which it calls, is judged"},
+    exceptions={
+        "brevitas/RescalingIntQuant": "its calls are vectors; IntQuant, which it calls, is judged",
+        **dict.fromkeys(
+            (
+                "pytorch-quantization/percentile_amax",
+                "pytorch-quantization/mse_amax",
+                "pytorch-quantization/entropy_amax",
+                "torch/HistogramObserver._non_linear_param_search",
+            ),
+            "it is given a histogram, whose bins lie in the order of their edges",
+        ),
+    },
 )

@@ -32,7 +32,8 @@ def _again(role: Role, first: Answered) -> dict[str, Any] | None:
     own = any(first.arguments.get(name) is None for name in role.reals) or (eps is not None and eps > _WIDE[0])
     if own or (is_whole(first.seen.dtype) and role.kind != "dequantize"):
         return None  # a scale of its own, a least one, and whole inputs are in no unit
-    choosable = role.kind != "choose" or bool(np.all(_ordinary(first.seen.x, first.seen.dtype, zeros=False)))
+    zeros = "zeros" in role.traits
+    choosable = role.kind != "choose" or bool(np.all(_ordinary(first.seen.x, first.seen.dtype, zeros=zeros)))
     if not choosable or (role.kind == "blocks" and not _in_every_block(first.seen)):
         return None
     return changed(first.arguments, role.reals, _times)

@@ -87,7 +87,8 @@ class Role:
             array is and the place in it; empty where no short expression gives it.
         reals: the arguments in the unit of x, which one power of two may multiply.
         data: the argument that holds the reals themselves.
-        traits: what else a property may need: ``grid``, ``covering``, ``batches``, ``odd``, ``kept``.
+        traits: what else a property may need: ``grid``, ``covering``, ``batches``, ``odd``, ``kept``, ``reals``,
+            ``limits``, and ``zeros`` where zeros among the data choose nothing that is in no unit.
         runs: the arguments that lie in parts, as the elements do.
         times: the call with its scale times the power of two, where the scale is no plain number.
     """
