@@ -1,8 +1,8 @@
 """What any user expects of every formula, whatever its document says of single values: the properties.
 
 A property is a predicate on the answers to a formula's calls, its own or a second one made from the first. The roles
-say, formula by formula, what of its arguments and its result is what. Where a document says otherwise than a property,
-the document wins, and the property's ``exceptions`` say so.
+say, formula by formula, what of its arguments and its result is what; ``WITHOUT`` says why a formula has none. Where a
+document says otherwise than a property, the document wins, and the property's ``exceptions`` say so.
 """
 
 from halfeven.conformance.properties.affine import AFFINE
@@ -13,6 +13,7 @@ from halfeven.conformance.properties.chosen import CHOSEN
 from halfeven.conformance.properties.finite import FINITE
 from halfeven.conformance.properties.gradient import GRADIENT
 from halfeven.conformance.properties.gradients import GRADIENTS
+from halfeven.conformance.properties.graphs import GRAPHS
 from halfeven.conformance.properties.idempotence import IDEMPOTENCE
 from halfeven.conformance.properties.monotone import MONOTONE
 from halfeven.conformance.properties.odd import ODD
@@ -22,13 +23,14 @@ from halfeven.conformance.properties.powers_of_two import POWERS_OF_TWO
 from halfeven.conformance.properties.property import Property
 from halfeven.conformance.properties.scale import COVERS, POSITIVE_SCALE
 from halfeven.conformance.properties.stored import STORED
+from halfeven.conformance.properties.without import WITHOUT
 from halfeven.conformance.properties.zero import ZERO
 
-__all__ = ["CHECK", "PROPERTIES", "ROLES", "fits", "of"]
+__all__ = ["CHECK", "PROPERTIES", "ROLES", "WITHOUT", "fits", "of"]
 
 #: How the names of the checks of properties begin.
 CHECK = "property-"
-ROLES = AFFINE | CASTS | STORED | CHOSEN | BLOCKS | GRADIENTS
+ROLES = AFFINE | CASTS | GRAPHS | STORED | CHOSEN | BLOCKS | GRADIENTS
 PROPERTIES = {
     p.name: p
     for p in (

@@ -257,29 +257,11 @@ def _observed_before(a: Arguments) -> Arguments:
     if a["observer_on"] or not a["fake_quant_on"]:
         msg = "the data choose the scale"
         raise ValueError(msg)
-    low, high = np.asarray(a["running_min"]), np.asarray(a["running_max"])
-    rows = len(low) if a.get("per_row_fake_quant") else 1
-    found = FORMULAS["torch/fused_moving_avg_obs_fake_quant"].function(
-        **{**a, "x": np.zeros((rows, *[1] * (np.ndim(a["x"]) - 1)), np.float32), "running_min": low, "running_max": high}
-    )
+    rows = len(a["running_min"]) if a.get("per_row_fake_quant") else 1
+    x = np.zeros((rows, *[1] * (np.ndim(a["x"]) - 1)), np.float32)
+    found = FORMULAS["torch/fused_moving_avg_obs_fake_quant"].function(**{**a, "x": x})
     axis = {"axis": 0} if rows > 1 else {}
     return {**a, **axis, "scale": found[3][:rows], "zero_point": found[4][:rows]}
-
-
-def _twice() -> Role:
-    """Two grids, one after the other: what one limits or rounds the other does not take back."""
-
-    def see(a: Arguments) -> Seen:
-        x, scales = np.asarray(a["x"]), (float(a["x_scale"]), float(a["y_scale"]))
-        if not all(np.finfo(np.float32).tiny <= s < np.inf for s in scales):
-            msg = "a scale is none"
-            raise ValueError(msg)
-        return Seen(x.astype(np.float64), x.dtype, np.full(x.shape, max(scales)))
-
-    def read(_: Arguments, value: Any) -> Mapping[str, Array]:
-        return {"reals": np.asarray(value)}
-
-    return Role("fake_quantize", see, read, at(()), ("x", "x_scale", "y_scale"), "x", frozenset({"reals"}))
 
 
 _QUANT = given_ends("quant_min", "quant_max")
@@ -320,7 +302,6 @@ AFFINE: dict[str, Role] = {
     "number-formats/encode": _cast("x", _decoded),
     "onnx/QuantizeLinear": _affine("quantize", "x", "y_scale", "y_zero_point", ends=_onnx),
     "onnx/DequantizeLinear": _affine("dequantize", "x", "x_scale", "x_zero_point"),
-    "onnx/qdq-twice": _twice(),
     f"{_PQ}/fake_affine_tensor_quant": _affine(
         "fake_quantize",
         "inputs",

@@ -98,6 +98,12 @@ def _scaled(data: Array, scale: Any) -> Array:
     return codes * s
 
 
+def _described(a: Arguments) -> bool:
+    """Whether the largest magnitude of the tensor gives the scale of all of it, and reals come back."""
+    given = ("axis", "amax", "learn_amax")
+    return bool(a.get("fake_quant", True)) and all(not a.get(name) and a.get(name) != 0 for name in given)
+
+
 def _fp8_blocks(a: Arguments) -> Array | None:
     """For each element the number of its block, or of its index of the axis."""
     x, sizes, axis = np.asarray(a["input"]), a.get("block_sizes"), a.get("axis")
@@ -113,9 +119,7 @@ def _fp8_blocks(a: Arguments) -> Array | None:
 def _fp8(a: Arguments) -> bool:
     """Whether it chooses its scale, and every block is whole."""
     x, sizes = np.asarray(a["input"]), a.get("block_sizes")
-    return a.get("scales") is None and (
-        sizes is None or not any(n % m for n, m in zip(x.shape, sizes, strict=True))
-    )
+    return a.get("scales") is None and (sizes is None or not any(n % m for n, m in zip(x.shape, sizes, strict=True)))
 
 
 def _fp8_reals(a: Arguments, value: Any) -> Array:
@@ -197,6 +201,9 @@ BLOCKS: dict[str, Role] = {
         lambda _: None,
         shifted,
         reals=("x",),
+    ),
+    "pytorch-quantization/described": _blocks(
+        "inputs", lambda _, v: v, lambda _: None, at(()), reals=("inputs",), sees=_described
     ),
     "torchao/from_hp_to_intx": _blocks(
         "input_float",

@@ -1,6 +1,7 @@
 """The roles of formulas that choose a scale."""
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -28,7 +29,6 @@ def _choosing(
     inverse: bool = False,
     less: frozenset[str] = frozenset(),
     more: frozenset[str] = frozenset(),
-    exponent: bool = False,
 ) -> Role:
     """A formula that chooses parameters.
 
@@ -44,7 +44,6 @@ def _choosing(
         inverse: whether the scale is what the data are multiplied by.
         less: the traits that its kind has, and it has not.
         more: those that it has besides.
-        exponent: whether it gives the scale by its exponent and the bias of e8m0.
     """
 
     def see(a: Arguments) -> Seen:
@@ -77,13 +76,11 @@ def _choosing(
 
     def read(_: Arguments, value: Any) -> Mapping[str, Array]:
         found = {name: picked(value, path) for name, path in leaves.items()}
-        if exponent:
-            found = {name: np.exp2(v.astype(np.float64) - _BIAS) for name, v in found.items()}
         return found | ({"zero": -found["zero"].astype(np.float64)} if negated and "zero" in found else {})
 
     def element(_: Arguments, value: Any, leaf: str, i: int) -> str:
         sign = "-" if negated and leaf == "zero" else ""
-        return f"2.0 ** ({place(value, leaves[leaf], i)} - {_BIAS})" if exponent else sign + place(value, leaves[leaf], i)
+        return sign + place(value, leaves[leaf], i)
 
     traits = {
         *([] if inverse else ["reals"]),
@@ -95,6 +92,18 @@ def _choosing(
     if "zero" in leaves and ends is not None:
         traits.add("grid")
     return Role("choose", see, read, element, data, data[0], frozenset(traits) - less | more)
+
+
+def _by_exponent(role: Role) -> Role:
+    """The same of a formula that gives the exponent of its scale, with the bias of e8m0."""
+
+    def read(a: Arguments, value: Any) -> Mapping[str, Array]:
+        return {name: np.exp2(v.astype(np.float64) - _BIAS) for name, v in role.read(a, value).items()}
+
+    def element(a: Arguments, value: Any, leaf: str, i: int) -> str:
+        return f"float(np.exp2({role.element(a, value, leaf, i)} - {_BIAS}))"
+
+    return replace(role, read=read, element=element)
 
 
 def _torchao(a: Arguments) -> tuple[float, float] | None:
@@ -139,8 +148,15 @@ CHOSEN: dict[str, Role] = {
     "aimet/recalibrated_range": _choosing(("min", "max"), _RANGE, _QMIN, less=_OF_ALL),
     "aimet/percentile_encodings": _choosing(("batches",), _RANGE, less=_CLIPS),
     "aimet/sqnr_encodings": _choosing(("batches",), _RANGE, less=_CLIPS),
+    "aimet/histogram": _choosing(
+        ("batches",), {"least": ("min",), "most": ("max",)}, sees=lambda a: a["shape"] == (), less=_CLIPS
+    ),
+    "aimet/encoding_range": _choosing(("scale",), _RANGE, _QMIN, less=_OF_ALL),
+    "aimet/from_encodings": _choosing(("scale",), {"scale": ("scale",)}),
+    "aimet/scaled_encoding": _choosing(("scale",), {"scale": (1,)}),
+    "aimet/lpbq_scaled": _choosing(("min", "max"), {"scale": ("scale",)}),
     "aimet/lpbq_scale": _choosing(("min", "max"), {"scale": ("scale",)}),
-    "compressed-tensors/generate_mx_scales": _choosing(("x",), _SCALE, exponent=True),
+    "compressed-tensors/generate_mx_scales": _by_exponent(_choosing(("x",), _SCALE)),
     "pytorch-quantization/described_amax": _choosing(
         ("inputs",), {"amax": ()}, sees=_no_amax, odd=lambda _: True, more=_ZEROS
     ),

@@ -36,13 +36,14 @@ __all__ = [
 
 _BLOCK = 32  # elements that gguf stores together
 _HALF = _BLOCK // 2
+_BYTE = 8
 _HIGH = 4  # bits of a nibble: what a code has above them lies elsewhere
 
 
 def of_code(form: FloatFormat, code: str) -> str:
     """The number of a code: by the name of its dtype, or from its fields."""
     if FLOAT_FORMATS.get(form.name) == form and hasattr(ml_dtypes, form.name):  # other systems call others so
-        return f"float(np.uint8({code}).view(ml_dtypes.{form.name}))"
+        return f"float(np.uint{8 if form.bits <= _BYTE else 16}({code}).view(ml_dtypes.{form.name}))"
     e, m, most = form.exponent_bits, form.mantissa_bits, form.max_code
     size, field = f"(c & {2 ** (e + m) - 1})", f"(c >> {m} & {2**e - 1})"
     whole = f"((c & {2**m - 1}) + {2**m} * ({field} > 0))"

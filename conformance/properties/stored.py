@@ -171,7 +171,8 @@ def _mxfp4(a: Arguments) -> Seen:
 
 def _power(codes: Array) -> Array:
     """The powers of two of e8m0."""
-    found: Array = np.where(codes.view(np.uint8) == _NAN, np.nan, np.exp2(codes.view(np.uint8).astype(np.float64) - 127))
+    exponents = codes.view(np.uint8).astype(np.float64)
+    found: Array = np.where(exponents == _NAN, np.nan, np.exp2(exponents - 127))
     return found
 
 
@@ -268,8 +269,6 @@ STORED: dict[str, Role] = {
     "torchao/dequantize_affine_floatx": _stored("tensor", _floatx, (), ("scale",)),
     "torchao/floatx_unpacked_to_f32": _stored("x", _floatx),
     "torchao/mx_dequantize": _stored("data_lp", _mx, ("data_lp", "scale_e8m0"), times=_exponent("scale_e8m0")),
-    "torchao/nvfp4_dequantize": _stored(
-        "qdata", _nvfp4, ("qdata", "scale", "per_tensor_scale"), ("per_tensor_scale",)
-    ),
+    "torchao/nvfp4_dequantize": _stored("qdata", _nvfp4, ("qdata", "scale", "per_tensor_scale"), ("per_tensor_scale",)),
     "torchao/to_original_precision": _stored("data", _float8("data", inverse=True), (), times=_divided),
 }

@@ -69,7 +69,7 @@ ZERO = Property(
         "brevitas/RescalingIntQuant": "none of its calls holds a zero; IntQuant, which it calls, is judged",
         "gguf/Q4_1.quantize": "the format stores a least value and steps from it: none of its codes need mean zero",
         "gguf/Q5_1.quantize": "the format stores a least value and steps from it: none of its codes need mean zero",
-        "torchao/choose_qparams_and_quantize_affine_hqq": "its zero point is a real, rounded by itself: none of its codes "
-        "need mean zero",
+        "torchao/choose_qparams_and_quantize_affine_hqq": "its zero point is a real that is rounded by itself: none of "
+        "its codes need mean zero",
     },
 )

@@ -17,7 +17,7 @@ from halfeven.conformance.engine.held import own_calls
 from halfeven.conformance.engine.judge import answer_of
 from halfeven.conformance.engine.plan import plan
 from halfeven.conformance.engine.run import run
-from halfeven.conformance.properties import CHECK, PROPERTIES, ROLES, fits, of
+from halfeven.conformance.properties import CHECK, PROPERTIES, ROLES, WITHOUT, fits, of
 from halfeven.conformance.properties.judged import first_of
 from halfeven.conformance.report.causes import cause
 from halfeven.conformance.report.model import Result
@@ -164,6 +164,14 @@ def test_every_property_judges_something_and_what_a_transcription_breaks_is_writ
     assert "@" in formula or all(judged.values()), f"nothing is compared: {judged}"
     written = re.search(rf"^### {re.escape(formula)}\n.*?(?=\n\n##)", PAGE, re.MULTILINE | re.DOTALL)
     assert found == (written[0] if written else ""), "run make docs"
+
+
+def test_every_formula_has_a_role_or_a_reason_why_no_property_fits_it() -> None:
+    catalogue = {f.id for f in FORMULAS.values() if not f.version}
+    assert ROLES.keys() | WITHOUT.keys() == catalogue
+    assert not ROLES.keys() & WITHOUT.keys()
+    assert all(WITHOUT.values())
+    assert all(of(formula) for formula in ROLES), "a role that no property reads is none"
 
 
 @pytest.mark.parametrize("formula", ROLES)
