@@ -107,10 +107,10 @@ def _described(a: Arguments) -> bool:
 def _fp8_blocks(a: Arguments) -> Array | None:
     """For each element the number of its block, or of its index of the axis."""
     x, sizes, axis = np.asarray(a["input"]), a.get("block_sizes"), a.get("axis")
-    if sizes is None and axis is None:
-        return None
-    if sizes is None:
+    if sizes is None and axis is not None:
         sizes = [n if d != axis % x.ndim else 1 for d, n in enumerate(x.shape)]
+    if sizes is None:
+        return None
     places = np.indices(x.shape).reshape(x.ndim, -1) // np.array(sizes)[:, None]
     found: Array = np.unique(places, axis=1, return_inverse=True)[1].ravel()
     return found
@@ -152,7 +152,8 @@ def _hqq_reals(a: Arguments, value: Any) -> Array:
     codes, scale, zero = (np.asarray(v).astype(np.float64) for v in value[:3])
     size, middle = a.get("group_size", 64), 2.0 ** (a.get("nbits", 4) - 1)
     rows = codes.reshape((-1, size) if a.get("axis", 1) == 1 else (size, -1))
-    return ((rows - middle) * scale + zero).reshape(codes.shape)
+    found: Array = ((rows - middle) * scale + zero).reshape(codes.shape)
+    return found
 
 
 BLOCKS: dict[str, Role] = {

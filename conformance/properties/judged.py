@@ -27,8 +27,8 @@ def first_of(role: Role, arguments: Arguments, value: Any) -> Answered | None:
 
 def second_of(found: Property, role: Role, first: Answered) -> Arguments | None:
     """The arguments of the second call that a property needs; None where it needs none, or says nothing."""
-    with np.errstate(all="ignore"):
-        return None if found.again is None else found.again(role, first)
+    made: Arguments | None = None if found.again is None else fitting(found.again, role, first)
+    return made
 
 
 def breaches(found: Property, first: Answered, second: Answered | None) -> list[Breach]:

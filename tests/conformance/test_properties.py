@@ -27,8 +27,9 @@ from halfeven.conformance.workers.inside import Inside
 from halfeven.reference import FORMULAS
 
 ROOT = Path(__file__).parents[2]
-sys.path.insert(0, str(ROOT / "tools"))
+sys.path[:0] = [str(ROOT / "tools"), str(Path(__file__).parent)]
 from findings import compared, section  # noqa: E402
+from property_kinds import WRONG_OF_KINDS  # noqa: E402
 
 PAGE = (ROOT / "docs/findings.md").read_text(encoding="utf-8")
 QUANTIZE, FAKE = "torch/quantized_decomposed.quantize_per_tensor", "torch/_fake_quantize_learnable_per_tensor_affine"
@@ -151,6 +152,22 @@ def test_a_property_catches_a_wrong_implementation_and_no_right_one(
         exec(w.script, {})
     expected, actual = (line.split(maxsplit=1)[1] for line in capsys.readouterr().out.splitlines()[-2:])
     assert expected == actual
+    right = held(formula, name, of_formula(formula))
+    assert (right.outcome, right.differing) == ("exact", 0), right
+    assert right.points > 0
+
+
+@pytest.mark.parametrize(("name", "formula", "wrong"), WRONG_OF_KINDS)
+def test_a_property_catches_a_wrong_implementation_of_each_kind_and_no_right_one(
+    name: str, formula: str, wrong: Callable[..., Any]
+) -> None:
+    found = held(formula, name, wrong)
+    assert (found.outcome, found.cause) == ("differs", PROPERTIES[name].words), found
+    assert 0 < found.differing <= found.points
+    assert found.witness is not None
+    if found.witness.script:
+        [seen] = run_alone([found.witness.script])
+        assert seen.differs, (seen, found.witness.script)
     right = held(formula, name, of_formula(formula))
     assert (right.outcome, right.differing) == ("exact", 0), right
     assert right.points > 0
