@@ -251,6 +251,14 @@ def _lowest_zero(a: Arguments) -> Arguments:
     return {**a, "the lowest": ends[0]}
 
 
+def _whole_zero(a: Arguments) -> Arguments:
+    """As it is, where the zero point is a code."""
+    if a.get("zero_point_domain", "INT") == "FLOAT":
+        msg = "the zero point is a real"
+        raise ValueError(msg)
+    return a
+
+
 def _observed_before(a: Arguments) -> Arguments:
     """With the scale and the zero point of a range that the call leaves as it is."""
     if a["observer_on"] or not a["fake_quant_on"]:
@@ -345,7 +353,7 @@ AFFINE: dict[str, Role] = {
         "fake_quantize", "input", ends=_torchao("quant_dtype"), path=(0,)
     ),
     "torchao/from_hp_to_intx_static": _affine(
-        "quantize", "input_float", ends=_torchao("target_dtype"), path=("int_data",)
+        "quantize", "input_float", ends=_torchao("target_dtype"), path=("int_data",), given=_whole_zero
     ),
     "torchao/from_hp_to_floatx_static": _cast("input_float", scale="scale", path=("data",)),
     "torchao/quantize_affine_float8": _cast("tensor", scale="scale"),

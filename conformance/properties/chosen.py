@@ -141,7 +141,7 @@ _ZEROS = frozenset({"zeros"})
 
 
 def _no_amax(a: Arguments) -> bool:
-    return a.get("amax") is None and not a.get("learn_amax")
+    return a.get("amax") is None and not a.get("learn_amax") and a.get("scale_amax") is None
 
 
 CHOSEN: dict[str, Role] = {

@@ -17,10 +17,10 @@ _PAIRS: dict[str, Callable[[Array, Array], Array]] = {"Add": np.add, "Mul": np.m
 
 
 def _reals(a: Arguments, name: str) -> Array:
-    """The reals of codes, exact."""
+    """The reals of codes, as float32 holds them."""
     codes, zero = np.asarray(a[name]).astype(np.float64), float(a[f"{name}_zero_point"])
-    found: Array = (codes - zero) * _scale(a, name)
-    return found
+    found: Array = ((codes - zero) * _scale(a, name)).astype(np.float32)
+    return found.astype(np.float64)
 
 
 def _scale(a: Arguments, name: str) -> float:
@@ -37,7 +37,7 @@ def _scale(a: Arguments, name: str) -> float:
 
 
 def _onto_codes(data: str, exact: Callable[[Arguments], Array]) -> Role:
-    """Codes of what ``exact`` gives before it is rounded at all."""
+    """Codes of what ``exact`` gives of the reals of codes, before that is rounded."""
 
     def see(a: Arguments) -> Seen:
         x, zero = exact(a), np.asarray(a["y_zero_point"])

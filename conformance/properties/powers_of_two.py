@@ -68,7 +68,8 @@ def _judge(first: Answered, second: Answered | None) -> Iterator[Breach]:
             scale = first.leaves["scale"]
             judged = judged & _ordinary(scale, zeros=False) & _ordinary(second.leaves["scale"], zeros=False)
         if first.kind == "dequantize" and seen.scale is not None:
-            judged = judged & _ordinary(seen.scale, before.dtype) & second.seen.plain
+            lost = (before == 0) & (seen.x != (0 if seen.zero is None else seen.zero))  # it has underflowed
+            judged = judged & _ordinary(seen.scale, before.dtype) & second.seen.plain & ~lost
         if judged.shape == seen.x.shape:
             judged = judged & (_ordinary(seen.x, seen.dtype) | (first.kind == "dequantize")) & seen.plain
         if seen.gradient is not None:
