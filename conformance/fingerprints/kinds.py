@@ -5,7 +5,7 @@ So an implementation of which nothing is claimed can be held against all of them
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
-from functools import cache, partial
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -48,9 +48,43 @@ _OF_AMAX = frozenset(
         "torchao/per_tensor_amax_to_scale",
     }
 )
+#: Formulas with a role of whose answers no fingerprint is told: what they take are codes, histograms or parameters, or
+#: they do what another formula does, for a storage or a descriptor.
+_LEFT_OUT = frozenset(
+    {
+        "aimet/encoding_range",
+        "aimet/from_encodings",
+        "aimet/histogram",
+        "aimet/lpbq_scale",
+        "aimet/lpbq_scaled",
+        "aimet/percentile_encodings",
+        "aimet/quantized_repr",
+        "aimet/recalibrated_range",
+        "aimet/scaled_encoding",
+        "aimet/sqnr_encodings",
+        "compressed-tensors/generate_mx_scales",
+        "modelopt/fp8_quantize",
+        "modelopt/int4_quantize",
+        "modelopt/mxfp4_quantize",
+        "modelopt/nvfp4_quantize",
+        "number-formats/convert",
+        "number-formats/to_integer",
+        "pytorch-quantization/described",
+        "pytorch-quantization/described_amax",
+        "pytorch-quantization/entropy_amax",
+        "pytorch-quantization/mse_amax",
+        "pytorch-quantization/percentile_amax",
+        "torch/HistogramObserver",
+        "torch/HistogramObserver._non_linear_param_search",
+        "torch/MovingAverageMinMaxObserver",
+        "torchao/choose_qparams_and_quantize_affine_hqq",
+        "torchao/choose_qparams_and_quantize_scale_only_hqq",
+        "torchao/from_hp_to_floatx_static",
+        "torchao/from_hp_to_fpx",
+    }
+)
 _UNITS = frozenset({"scale", "s"})  # of which one that is 1 leaves the cast alone
 _OVER: Mapping[str, tuple[int, ...]] = {"scale": (0, 1), "block scale": (16, 32), "cast": (0,)}
-_P3109 = FORMULAS["p3109/Decode"]
 _BIAS = 127.0  # of a scale that is an exponent alone
 _ROWS = 2  # dimensions of the data
 _MISFIT = (KeyError, ValueError, TypeError, IndexError, ArithmeticError, AttributeError)
@@ -105,9 +139,6 @@ class Candidate:
         reals = None
         if role is not None and role.kind == "cast":
             reals = fitting(role.read, arguments, value)
-        elif self.family == "p3109/Project":
-            named = {k: arguments[k] for k in ("signed", "extended") if k in arguments}
-            reals = fitting(partial(_P3109.function, **named), value, arguments["width"], arguments["precision"])
         powers = [np.exp2(a - _BIAS) for a in numbers_of(value, bytes_alone=True) if a.size < size]
         return (*numbers_of(reals), *powers)
 
@@ -142,7 +173,7 @@ def candidates(kind: str) -> tuple[Candidate, ...]:
     """All formulas and versions of a kind, with all settings; one for each that differs in them."""
     rows: dict[str, tuple[str, ...]] = dict(_MORE[kind])
     for name, role in ROLES.items():
-        if role.kind == _ROLES[kind]:
+        if role.kind == _ROLES[kind] and name not in _LEFT_OUT:
             two = role.reals if len(role.reals) == _ROWS and role.kind == "choose" else ()
             rows[name] = two or ((role.data,) if name != "compressed-tensors/generate_gparam" else ())
     rows["compressed-tensors/generate_gparam"] = ("updated_min_val", "updated_max_val")

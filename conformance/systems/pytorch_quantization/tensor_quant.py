@@ -186,6 +186,25 @@ def tiny_amax() -> Calls:
             yield {"inputs": inputs, "amax": np.asarray(amax, F32), "narrow_range": narrow}
         yield {"inputs": np.abs(inputs), "amax": np.asarray(amax, F32), "unsigned": True}
         yield {"inputs": inputs[:4].reshape(2, 2), "amax": np.array([[amax], [1]], F32)}
+    yield from _tiny_in_16_bits()
+
+
+def _tiny_in_16_bits() -> Calls:
+    """The same of amax and inputs of 16 bits: subnormal, at 2**-24, and where the dtype has them next to it."""
+    for dtype, exponents in ((BF16, (-133, -126, -30, -25, -24)), (F16, (-24,))):
+        for amax in (np.asarray(0, dtype), *(np.asarray(2.0**e, dtype) for e in exponents)):
+            a = float(amax)
+            inputs = np.array([1, -1, 0.0, -0.0, a, -a, a / 2, 2 * a, 2.0**-24], dtype)
+            for narrow in (True, False):
+                yield {"inputs": inputs, "amax": amax, "narrow_range": narrow}
+            yield {"inputs": np.abs(inputs), "amax": amax, "unsigned": True}
+            yield {"inputs": inputs[:8].reshape(2, 4), "amax": np.array([[a], [1]], dtype)}
+            yield {"inputs": inputs.astype(F32), "amax": amax}
+            yield {"inputs": inputs, "amax": amax.astype(F32)}
+    above = np.nextafter(np.asarray(2.0**-24, BF16), np.asarray(1, BF16))  # in float16 the scale is too large there
+    inputs = np.array([2.0**-24, -(2.0**-25), 2.0**-27, 1, 0], BF16)
+    yield {"inputs": inputs, "amax": above}
+    yield {"inputs": inputs.reshape(5, 1), "amax": np.resize(above, (5, 1))}
 
 
 @measured(TENSOR_QUANT, "TensorQuantFunction.forward: the document does not speak of them")
