@@ -17,10 +17,11 @@ _PAIRS: dict[str, Callable[[Array, Array], Array]] = {"Add": np.add, "Mul": np.m
 
 
 def _reals(a: Arguments, name: str) -> Array:
-    """The reals of codes, as float32 holds them."""
+    """The reals of codes, as float32 holds them; of those beyond it no property speaks."""
     codes, zero = np.asarray(a[name]).astype(np.float64), float(a[f"{name}_zero_point"])
-    found: Array = ((codes - zero) * _scale(a, name)).astype(np.float32)
-    return found.astype(np.float64)
+    found = ((codes - zero) * _scale(a, name)).astype(np.float32).astype(np.float64)
+    reals: Array = np.where(np.isfinite(found), found, np.nan)
+    return reals
 
 
 def _scale(a: Arguments, name: str) -> float:
