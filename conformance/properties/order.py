@@ -39,7 +39,7 @@ def _turned(value: Any, parts: int) -> Any:
     """The parts of an array in the reverse order; what all share stays."""
     if np.size(value) < parts:
         return value
-    return np.flip(value.reshape(parts, -1), 0).reshape(value.shape)
+    return np.flip(value.reshape(parts, -1), 0).copy().reshape(value.shape)
 
 
 def _flipped(value: Any) -> Any:

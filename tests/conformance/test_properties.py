@@ -4,6 +4,7 @@ import math
 import re
 import sys
 from collections.abc import Callable
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +19,7 @@ from halfeven.conformance.engine.judge import answer_of
 from halfeven.conformance.engine.plan import plan
 from halfeven.conformance.engine.run import run
 from halfeven.conformance.properties import CHECK, PROPERTIES, ROLES, WITHOUT, fits, of
-from halfeven.conformance.properties.judged import first_of
+from halfeven.conformance.properties.judged import first_of, second_of
 from halfeven.conformance.report.causes import cause
 from halfeven.conformance.report.model import Result
 from halfeven.conformance.requirements import every_requirement
@@ -214,6 +215,20 @@ def test_an_element_as_python_is_what_the_property_reads(formula: str) -> None:
         if compared > 400:
             break
     assert compared
+
+
+@pytest.mark.parametrize("formula", ROLES)
+def test_second_calls_hold_arrays_that_torch_takes(formula: str) -> None:
+    made = 0
+    for own in islice(own_calls(formula), 40):
+        answer = answer_of(of_formula(formula), own.arguments)
+        first = first_of(ROLES[formula], own.arguments, answer.value) if answer.kind == "returned" else None
+        for found in of(formula) if first is not None else ():
+            second = second_of(found, ROLES[formula], first)
+            made += second is not None
+            arrays = [v for v in (second or {}).values() if isinstance(v, np.ndarray)]
+            assert all(step >= 0 for v in arrays for step in v.strides), (found.name, own.arguments)
+    assert made or all(p.again is None for p in of(formula))
 
 
 def test_exceptions_are_of_formulas_that_a_property_would_fit() -> None:
