@@ -66,10 +66,11 @@ class FunctionWhy:
     @cached_property
     def version(self) -> Formula | None:
         """The document or a version of it that gives all the answers, where that is not what is claimed."""
-        if self.is_doubted or not self.answered:
+        if self.is_doubted or not self.rows:
             return None
         others = (f for f in self._versions if f.id != self.claimed.id)
-        return next((f for f in others if all(gives(f.function, row) for row in self.answered)), None)
+        rows = self.answered or self.rows  # where all raise, one that raises so
+        return next((f for f in others if all(gives(f.function, row) for row in rows)), None)
 
     @cached_property
     def region(self) -> Region | None:
