@@ -17,7 +17,7 @@ _ORDER: tuple[Kind, ...] = ("value", "dtype", "holds", "rank")  # what is said f
 _LEAST = 3  # calls on either side: of fewer all may have something in common by accident
 _LEVELS = 3  # that are named
 _CHANCE = 1e-4  # that all calls that differ have a level by accident, where others that have it agree
-_ABSENT = "not given"
+_ABSENT, _SOME = "not given", ", in some calls"
 
 
 @dataclass(frozen=True)
@@ -60,12 +60,12 @@ class Argument:
                 said = f"{listed} in {self.name}"
             case "rank":
                 said = f"{self.name} of rank {listed}"
-        return said + ("" if self.is_sure else ", in some calls")
+        return said + ("" if self.is_sure else _SOME)
 
     @property
     def outside(self) -> str:
         """All other calls, in words."""
-        return f"outside of {self.words}"
+        return f"outside of {self.words.removesuffix(_SOME)}"
 
     def has(self, arguments: Arguments) -> bool:
         """Whether a call is one of them."""
@@ -111,8 +111,9 @@ def _counted(key: tuple[Kind, str], calls: Sequence[Mapping[tuple[Kind, str], An
 def _facts(arguments: Arguments) -> dict[tuple[Kind, str], Any]:
     found: dict[tuple[Kind, str], Any] = {}
     for name, value in arguments.items():
-        if isinstance(value, np.ndarray):
-            found |= {("dtype", name): value.dtype.name, ("rank", name): value.ndim, ("holds", name): _holds(value)}
+        if isinstance(value, np.ndarray | np.generic):
+            found |= {("dtype", name): value.dtype.name, ("rank", name): value.ndim}
+            found["holds", name] = _holds(np.asarray(value))
         elif value is None or isinstance(value, bool | int | str):
             found["value", name] = value
     return found

@@ -75,6 +75,8 @@ class FunctionWhy:
     @cached_property
     def region(self) -> Region | None:
         """What every call that differs has and no other, as far as the calls' shapes tell."""
+        if self.is_doubted:
+            return None
         bad, good = ([c for s in self.samples for c in getattr(s, side)] for side in ("differing", "agreeing"))
         return of_shapes(bad, good)
 
@@ -102,7 +104,7 @@ class FunctionWhy:
             return self.point, self.version and self.version.id
         if self.mostly and self.mostly.where:
             return self.mostly.formula.id, self.mostly.formula.behaviour, self.mostly.where
-        return self.argument
+        return self.region or self.argument
 
     def doubted(self) -> "FunctionWhy":
         """Without what was refuted."""
@@ -154,6 +156,8 @@ class FunctionWhy:
         """Whether a call is answered as it says; of what is not known nothing is said."""
         if self.mostly is not None:
             return self.mostly.leaves(row) or gives(self.mostly.formula.function, row)
+        if self.region is not None and not (self.point or self.version):
+            return self.region.holds(row.shape) or self._agrees(row)
         if self.argument is not None:
             agrees = self._agrees(row)
             return not (agrees and self.argument.is_sure) if self.argument.has(row.arguments) else agrees

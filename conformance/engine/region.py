@@ -15,6 +15,7 @@ __all__ = ["KINDS", "SHAPES", "Facts", "Region", "of_shapes", "words_of"]
 _FEW = 4
 _MANY = 8  # calls: of fewer all may be made in one way by accident
 _CHANCE = 1e-3  # that all calls that differ are made in a way in which others are made, too
+_SOME = ", in some calls"
 _POWER = 0.5  # the significand of a power of two
 
 
@@ -102,7 +103,7 @@ class Region:
                 return "zero points that are 0"
             case "whole" if self.of[0].startswith("without "):
                 return self.words.replace("without", "with")
-        return f"outside of {self.words}"
+        return f"outside of {self.words.removesuffix(_SOME)}"
 
     @property
     def is_of_calls(self) -> bool:
@@ -217,12 +218,12 @@ SHAPES: Mapping[str, str] = {
 KINDS: Mapping[str, _Kind] = {
     **{name: _calls(name, _listing(words), _of_shape(name)) for name, words in SHAPES.items() if name != "rank"},
     **{
-        f"other {name}": _calls(name, f"{words.format('other than {}')}, in some calls", _else(name))
+        f"other {name}": _calls(name, f"{words.format('other than {}')}{_SOME}", _else(name))
         for name, words in SHAPES.items()
         if name != "rank"
     },
     **{
-        f"some {name}": _calls(name, _listing(f"{words}, in some calls"), _of_shape(name))
+        f"some {name}": _calls(name, _listing(f"{words}{_SOME}"), _of_shape(name))
         for name, words in SHAPES.items()
         if name != "rank"
     },
