@@ -9,12 +9,12 @@ import numpy as np
 from halfeven.conformance.codes import property_code
 from halfeven.conformance.configuration import Array
 from halfeven.conformance.engine.argument import Argument
-from halfeven.conformance.engine.call import arguments_of, breaches
+from halfeven.conformance.engine.call import CallShape, arguments_of, breaches
 from halfeven.conformance.engine.contract import fault, raised
 from halfeven.conformance.engine.evidence import Judged
 from halfeven.conformance.engine.judge import answer_of
 from halfeven.conformance.engine.kept import Sample
-from halfeven.conformance.engine.mostly import Mostly, Row, common, gives, mostly
+from halfeven.conformance.engine.mostly import Mostly, Row, agrees, exactly, gives, holds, mostly, partly
 from halfeven.conformance.engine.points import nearest_point
 from halfeven.conformance.engine.region import Region, of_shapes
 from halfeven.conformance.engine.told import Told, choices, fewest, said, unknown
@@ -43,8 +43,8 @@ class FunctionWhy:
 
     @cached_property
     def rows(self) -> list[Row]:
-        """All calls that were answered, and their answers."""
-        return [row for sample in self.samples for row in _rows(sample)]
+        """All calls that were answered without a fault, and their answers."""
+        return [row for sample in self.samples for row in _rows(sample) if not breaches(row.seen)]
 
     @cached_property
     def answered(self) -> list[Row]:
@@ -73,29 +73,19 @@ class FunctionWhy:
         return next((f for f in others if all(gives(f.function, row) for row in rows)), None)
 
     @cached_property
-    def region(self) -> Region | None:
-        """What every call that differs has and no other, as far as the calls' shapes tell."""
-        if self.is_doubted:
-            return None
-        bad, good = ([c for s in self.samples for c in getattr(s, side)] for side in ("differing", "agreeing"))
-        return of_shapes(bad, good)
-
-    @cached_property
     def mostly(self) -> Mostly | None:
-        """Where nothing gives all answers, and no shape has those that differ: what gives more than the document."""
-        sound = [row for row in self.answered if not breaches(row.seen)]
-        if self.point or self.version or self.region or not sound:
+        """What gives more answers than the document, where nothing gives all or tells those that differ apart."""
+        if self.point or self.version or self._alone or not self.answered:
             return None
-        found = mostly(self.claimed, sound, self._versions)
+        found = mostly(self.claimed, self.answered, self._versions)
         return replace(found, where=None) if found and self.is_doubted else found
 
     @cached_property
-    def argument(self) -> Argument | None:
-        """The argument by which the calls that differ are told from the others, where nothing better is known."""
-        if self.is_doubted or self.point or self.version or self.region or self.mostly:
+    def where(self) -> Region | Argument | None:
+        """What tells the calls that differ from all others; where nothing else is known, also from most others."""
+        if self.is_doubted or self.point or self.version:
             return None
-        found = common(self.answered, [not self._agrees(row) for row in self.answered])
-        return found if isinstance(found, Argument) else None
+        return self._alone or (None if self.mostly else of_shapes(*self._shapes) or partly(*self._sides))
 
     @property
     def key(self) -> object:
@@ -104,7 +94,7 @@ class FunctionWhy:
             return self.point, self.version and self.version.id
         if self.mostly and self.mostly.where:
             return self.mostly.formula.id, self.mostly.formula.behaviour, self.mostly.where
-        return self.region or self.argument
+        return self.where
 
     def doubted(self) -> "FunctionWhy":
         """Without what was refuted."""
@@ -114,10 +104,14 @@ class FunctionWhy:
         """The choices that a result's own calls need; else a release, the calls' shape, the error, or nothing."""
         rows = _rows(sample)
         found = self._choices(self.point, rows)
+        faults = [words for row in rows for words in breaches(row.seen)]
+        if any(map(differs.startswith, faults)):
+            place = "" if self.where is None else self.where.words
+            return Told("differs", differs, (*found, replace(fault(differs), where=place)))
         words = said(found) or differs
         crashes = any(map(self._unexplained, rows)) and differs.startswith("raises")
         also = (raised(differs),) if crashes else ()
-        if self.version is not None and not crashes:
+        if self.version is not None and not crashes and not faults:
             return Told("explained", f"as {_origin(self.version)}: {words}", found or (_measured(self.version),))
         if found:
             return Told("differs", words, (*found, *also))
@@ -126,8 +120,25 @@ class FunctionWhy:
     def refuted(self, compared: Sequence[Judged]) -> Mapping[int, Array]:
         """The calls that are answered otherwise than it says."""
         rows = ((a, Row(a.arguments, a.actual, a.shape, "")) for a in compared if not breaches(a.actual))
-        wrong = (a for a, row in rows if not self._crashes(row) and not self._foretells(row))
+        wrong = (a for a, row in rows if not self._foretells(row))
         return {id(a): np.zeros(1, int) for a in wrong}
+
+    @cached_property
+    def _shapes(self) -> tuple[list[CallShape], list[CallShape]]:
+        """How the calls were made that differ, and the others."""
+        bad, good = ([c for s in self.samples for c in getattr(s, side)] for side in ("differing", "agreeing"))
+        return bad, good
+
+    @cached_property
+    def _sides(self) -> tuple[list[Row], list[Row]]:
+        """The answers that are not the document's, and the others."""
+        known = [(row, self._agrees(row)) for row in self.answered]
+        return [row for row, good in known if not good], [row for row, good in known if good]
+
+    @cached_property
+    def _alone(self) -> Region | Argument | None:
+        """What all calls that differ have and no other."""
+        return None if self.is_doubted else of_shapes(*self._shapes, alone=True) or exactly(*self._sides)
 
     @cached_property
     def _versions(self) -> list[Formula]:
@@ -140,13 +151,12 @@ class FunctionWhy:
 
     def _rest(self, rows: Sequence[Row], outcome: OutcomeName, differs: str) -> Told:
         """Where no behaviour gives all answers: the calls that differ, the error, the nearest, or nothing."""
-        where = self.region or self.argument
-        if self.region is None and differs.startswith("raises"):
+        if isinstance(self.where, Region):
+            return Told(outcome, f"differs only with {self.where.words}: {differs}", (_elsewhere(self.where),))
+        if differs.startswith("raises"):
             return Told(outcome, differs, (raised(differs),))
-        if where is not None:
-            return Told(outcome, f"differs only with {where.words}: {differs}", (_elsewhere(where),))
-        if any(differs.startswith(words) for row in rows for words in breaches(row.seen)):
-            return Told(outcome, differs, (fault(differs),))
+        if self.where is not None:
+            return Told(outcome, f"differs only with {self.where.words}: {differs}", (_elsewhere(self.where),))
         if self.mostly is not None:
             causes = self._but_for(self.mostly, rows)
             return Told(outcome, f"{said(causes)}: {differs}", causes)
@@ -154,13 +164,14 @@ class FunctionWhy:
 
     def _foretells(self, row: Row) -> bool:
         """Whether a call is answered as it says; of what is not known nothing is said."""
+        by_shape = isinstance(self.where, Region)
+        if not by_shape and self.answered and self._crashes(row):  # an error has a cause of its own, if not all are
+            return True
+        if self.where is not None:
+            good, sure = self._agrees(row), isinstance(self.where, Argument) and self.where.is_sure
+            return not (good and sure) if holds(self.where, row) else good
         if self.mostly is not None:
             return self.mostly.leaves(row) or gives(self.mostly.formula.function, row)
-        if self.region is not None and not (self.point or self.version):
-            return self.region.holds(row.shape) or self._agrees(row)
-        if self.argument is not None:
-            agrees = self._agrees(row)
-            return not (agrees and self.argument.is_sure) if self.argument.has(row.arguments) else agrees
         functions = [] if self.point is None else [self.claimed.at(self.point)]
         functions += [] if self.version is None else [self.version.function]
         return all(gives(f, row) for f in functions)
@@ -183,7 +194,7 @@ class FunctionWhy:
         return (*(replace(c, where=most.where.outside) for c in found), *left) or (near,)
 
     def _agrees(self, row: Row) -> bool:
-        return gives(self.claimed.function, row)
+        return agrees(self.claimed, row)
 
     def _crashes(self, row: Row) -> bool:
         """Whether it raises where the document gives a result: an error has a cause of its own."""

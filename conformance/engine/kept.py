@@ -114,7 +114,9 @@ def sampled(e: Evidence, name: str, *, is_open: bool, wrong: Mapping[int, Array]
         calls = _elements(e, [(a, places.get(id(a), nowhere)) for a in asked], each, told=wrong is None)
     short = ((call, _shortened(answer)) for call, answer in calls)
     kept = [(call, answer) for call, answer in short if _has_a_form(call, answer)]
-    shapes = (tuple(dict.fromkeys(a.shape for a in some))[:_SHAPES] for some in (bad, good))
+    # What an explanation did not foretell may be the document's own answer.
+    sides = ([a.shape for a in e.compared if (id(a) in differ) is differs] for differs in (True, False))
+    shapes = (tuple(dict.fromkeys(some))[:_SHAPES] for some in sides)
     return Sample(name, tuple(c for c, _ in kept), tuple(a for _, a in kept), is_open, *shapes)
 
 

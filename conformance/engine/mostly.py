@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from halfeven.conformance.engine.argument import Argument, of_arguments
+from halfeven.conformance.engine.argument import Argument, of_arguments, some_arguments
 from halfeven.conformance.engine.call import Answer, CallShape
 from halfeven.conformance.engine.judge import answer_of, differences
 from halfeven.conformance.engine.points import nearest_point
@@ -13,7 +13,7 @@ from halfeven.conformance.engine.region import Region, of_shapes
 from halfeven.conformance.requirement import Arguments
 from halfeven.reference.catalogue import Formula
 
-__all__ = ["Mostly", "Row", "common", "gives", "mostly"]
+__all__ = ["Mostly", "Row", "agrees", "exactly", "gives", "holds", "mostly", "partly"]
 
 _LEAST = 3  # calls: of fewer whatever they have in common may be an accident
 _SECONDS = 10.0  # of a core, for the behaviours of single checks
@@ -45,13 +45,12 @@ class Mostly:
 
     def leaves(self, row: Row) -> bool:
         """Whether a call is one of those in which it is not known what is done."""
-        match self.where:
-            case None:
-                return False
-            case Argument():
-                return self.where.has(row.arguments)
-            case region:
-                return region.holds(row.shape)
+        return self.where is not None and holds(self.where, row)
+
+
+def holds(where: Region | Argument, row: Row) -> bool:
+    """Whether a call is one of those."""
+    return where.has(row.arguments) if isinstance(where, Argument) else where.holds(row.shape)
 
 
 def gives(function: Callable[..., Any], row: Row) -> bool:
@@ -59,16 +58,33 @@ def gives(function: Callable[..., Any], row: Row) -> bool:
     return not differences(answer_of(function, row.arguments), row.seen).differing
 
 
-def common(rows: Sequence[Row], differ: Sequence[bool]) -> Region | Argument | None:
+def agrees(claimed: Formula, row: Row) -> bool:
+    """Whether the answer is the document's, in any of the readings that it admits."""
+    readings = () if claimed.readings is None else claimed.readings.points
+    return gives(claimed.function, row) or any(gives(claimed.at(point), row) for point in readings)
+
+
+def _common(rows: Sequence[Row], differ: Sequence[bool]) -> Region | Argument | None:
     """What the calls that differ have in common, by how they were made or by an argument."""
     bad, good = ([r for r, d in zip(rows, differ, strict=True) if d is side] for side in (True, False))
     if len(bad) < _LEAST:
         return None
-    region = of_shapes([r.shape for r in bad], [r.shape for r in good])
-    if region is not None:
-        return region
-    wide = len({r.check for r in bad}) > 1
-    return of_arguments([r.arguments for r in bad], [r.arguments for r in good], wide=wide)
+    shapes = [r.shape for r in bad], [r.shape for r in good]
+    return of_shapes(*shapes, alone=True) or exactly(bad, good) or of_shapes(*shapes) or partly(bad, good)
+
+
+def exactly(bad: Sequence[Row], good: Sequence[Row]) -> Argument | None:
+    """The argument by which all calls that differ are told from all others."""
+    return of_arguments([r.arguments for r in bad], [r.arguments for r in good])
+
+
+def partly(bad: Sequence[Row], good: Sequence[Row]) -> Argument | None:
+    """The argument that all calls that differ have in common, and few others.
+
+    What calls of one check have in common tells of the check: only where several differ is anything said.
+    """
+    several = len({r.check for r in bad}) > 1
+    return some_arguments([r.arguments for r in bad], [r.arguments for r in good]) if several else None
 
 
 def mostly(claimed: Formula, rows: Sequence[Row], versions: Sequence[Formula]) -> Mostly | None:
@@ -79,14 +95,14 @@ def mostly(claimed: Formula, rows: Sequence[Row], versions: Sequence[Formula]) -
         rows: its calls, but for those that raised where the document gives an answer.
         versions: others to try, the likeliest first.
     """
-    best, fewest = None, sum(not gives(claimed.function, r) for r in rows)
+    best, fewest = None, sum(not agrees(claimed, r) for r in rows)
     for other in (*versions, *_at_points(claimed, rows)):
         wrong = sum(not gives(other.function, r) for r in rows)
         if other.id != claimed.id or other.behaviour != claimed.behaviour:
             best, fewest = (other, wrong) if wrong < fewest else (best, fewest)
     if best is None:
         return None
-    found = common(rows, [not gives(best.function, r) for r in rows])
+    found = _common(rows, [not gives(best.function, r) for r in rows])
     return Mostly(best, 1 - fewest / len(rows), found)
 
 
@@ -102,7 +118,7 @@ def _at_points(claimed: Formula, rows: Sequence[Row]) -> Iterator[Formula]:
         left = until - time.process_time()
         if left <= 0:
             return
-        if any(not gives(claimed.function, r) for r in some):
+        if any(not agrees(claimed, r) for r in some):
             point = nearest_point(claimed, [(r.arguments, r.seen) for r in some], left)
             if point is not None and point not in known:
                 known.add(point)

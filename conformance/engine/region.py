@@ -14,6 +14,7 @@ __all__ = ["KINDS", "SHAPES", "Facts", "Region", "of_shapes", "words_of"]
 
 _FEW = 4
 _MANY = 8  # calls: of fewer all may be made in one way by accident
+_LEAST = 3  # calls, for what they have in common to be said where others have it, too
 _CHANCE = 1e-3  # that all calls that differ are made in a way in which others are made, too
 _SOME = ", in some calls"
 _POWER = 0.5  # the significand of a power of two
@@ -292,30 +293,34 @@ def words_of(regions: Sequence[Region]) -> str:
     return ": ".join(r.words for r in regions)
 
 
-def of_shapes(bad: Sequence[CallShape], others: Sequence[CallShape]) -> Region | None:
-    """What every call that differs has and no other; else what no such call lacks, where that is no accident.
+def of_shapes(bad: Sequence[CallShape], others: Sequence[CallShape], *, alone: bool = False) -> Region | None:
+    """What every call that differs has and no other; else what no such call lacks, where that is hardly an accident.
 
     Args:
         bad: how the calls were made that differ.
         others: and how those that do not.
+        alone: whether to name only what no other call has.
     """
     good = [s for s in others if s.size != 0]  # an empty call tells nothing
     if not bad or not good or PLAIN in bad:
         return None
-    names = [f.name for f in fields(CallShape)]
-    alone = (found for name in names if (found := _levels(name, bad, good)))
-    few = (found for f in fields(CallShape) if (found := _always(f.name, f.default, bad, good)))
+    only = (found for f in fields(CallShape) if (found := _levels(f.name, bad, good)))
+    if (found := next(only, None)) is not None or alone:
+        return found
     rest = (found for f in fields(CallShape) if (found := _never_plain(f.name, f.default, bad, good)))
-    return next(alone, None) or next(few, None) or next(rest, None)
+    return _always(bad, good) or next(rest, None)
 
 
-def _always(name: str, plain: object, bad: Sequence[CallShape], good: Sequence[CallShape]) -> Region | None:
-    """The level that all calls have that differ, where so few others have it that this is no accident."""
-    level, *others = {getattr(s, name) for s in bad}
-    if others or level == plain or plain is None:
-        return None
-    share = sum(getattr(s, name) == level for s in (*bad, *good)) / len([*bad, *good])
-    return Region(f"some {name}", (level,)) if share ** len(bad) < _CHANCE else None
+def _always(bad: Sequence[CallShape], good: Sequence[CallShape]) -> Region | None:
+    """The level that all calls have that differ, and few others: the one that so many have least by chance."""
+    found: list[tuple[float, Region]] = []
+    for f in fields(CallShape):
+        level, *more = {getattr(s, f.name) for s in bad}
+        if not more and level != f.default and f.default is not None:
+            share = sum(getattr(s, f.name) == level for s in (*bad, *good)) / (len(bad) + len(good))
+            found.append((share ** len(bad), Region(f"some {f.name}", (level,))))
+    chance, least = min(found, key=lambda pair: pair[0], default=(1.0, None))
+    return least if chance < _CHANCE and len(bad) >= _LEAST else None
 
 
 def _never_plain(name: str, plain: object, bad: Sequence[CallShape], good: Sequence[CallShape]) -> Region | None:
@@ -326,8 +331,9 @@ def _never_plain(name: str, plain: object, bad: Sequence[CallShape], good: Seque
 
 
 def _levels(name: str, bad: Sequence[CallShape], good: Sequence[CallShape]) -> Region | None:
-    differing, exact = ({level for s in shapes if (level := getattr(s, name)) is not None} for shapes in (bad, good))
-    if not differing or not exact or differing & exact:
+    differing = {getattr(s, name) for s in bad}
+    exact = {level for s in good if (level := getattr(s, name)) is not None}
+    if None in differing or not exact or differing & exact:
         return None
     if name != "size":
         return Region(name, tuple(sorted(differing, key=lambda level: (str(type(level)), level))))

@@ -30,7 +30,6 @@ _MORE: Mapping[str, Mapping[str, tuple[str, ...]]] = {
         "aimet/float_cast": ("tensor",),
         "compressed-tensors/cast_to_fp4": ("x",),
         "compressed-tensors/round_to_power_2": ("x",),
-        "p3109/Project": ("x",),
     },
     "scale": {},
     "block scale": {

@@ -100,8 +100,8 @@ def _scaled(data: Array, scale: Any) -> Array:
 
 def _described(a: Arguments) -> bool:
     """Whether the largest magnitude of the tensor gives the scale of all of it, and reals come back."""
-    given = ("axis", "amax", "learn_amax")
-    return bool(a.get("fake_quant", True)) and all(not a.get(name) and a.get(name) != 0 for name in given)
+    whole = a.get("axis") is None and a.get("amax") is None and not a.get("learn_amax")
+    return bool(a.get("fake_quant", True)) and whole
 
 
 def _fp8_blocks(a: Arguments) -> Array | None:

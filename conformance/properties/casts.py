@@ -103,7 +103,7 @@ def _repr(a: Arguments) -> Seen:
 def _power(a: Arguments) -> Seen:
     x = np.asarray(a["x"])
     with np.errstate(invalid="ignore"):
-        tiny = np.abs(x.astype(np.float64)) < float(np.finfo(np.float32).tiny if x.itemsize > 2 else 2.0**-14)  # noqa: PLR2004 - float16
+        tiny = np.abs(x.astype(np.float64)) < float(np.finfo(np.float16 if x.dtype == np.float16 else np.float32).tiny)
     return _held(x.astype(np.float64), x, ~tiny | (x == 0), odd=True)
 
 

@@ -62,7 +62,7 @@ def answer(function: Any, arguments: dict[str, Any]) -> Any:
         warnings.simplefilter("ignore")  # what a library says once, of the first call
         try:
             return bits(function(**arguments))
-        except Unsupported:
+        except (Unsupported, NameError, ImportError, SyntaxError):  # the last three are the script's own
             raise
         except Exception:  # noqa: BLE001 - a script shows that it was raised, and by which name the library does
             return "raised"

@@ -3,14 +3,15 @@
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 import pytest
 
-from halfeven.conformance.engine.argument import Argument, of_arguments
+from halfeven.conformance.engine.argument import Argument, of_arguments, some_arguments
 from halfeven.conformance.engine.call import PLAIN, Answer, Call, CallShape
 from halfeven.conformance.engine.evidence import Judged
 from halfeven.conformance.engine.function_causes import FunctionWhy
-from halfeven.conformance.engine.judge import answer_of
+from halfeven.conformance.engine.judge import answer_of, differences
 from halfeven.conformance.engine.kept import Sample
 from halfeven.conformance.engine.region import Region, of_shapes
 from halfeven.conformance.engine.told import Told
@@ -20,13 +21,14 @@ ID = "torchao/choose_qparams_affine"
 RELEASE = ("torchao", "torchao", "0.18.0")
 DOCUMENT, MEASURED = FORMULAS[ID], FORMULAS[f"{ID}@0.18"]
 TRANSPOSED = CallShape(layout="transposed")
+KINDS = (np.float32, np.float16, ml_dtypes.bfloat16)
 Given = dict[str, Any]
 Does = Callable[[Given, CallShape, int], Answer]
 
 
-def calls(dtype: Any = np.float32) -> list[Given]:
+def calls(dtype: Any = np.float32, times: float = 1) -> list[Given]:
     """Blocks that are larger than any least scale, and blocks that are not, with each mapping."""
-    x = np.asarray([[1, -3], [0.5, 7], [0, 0]], np.float64)
+    x = np.asarray([[1, -3], [0.5, 7], [0, 0]], np.float64) * times
     kinds = ("SYMMETRIC", "SYMMETRIC_NO_CLIPPING_ERR", "ASYMMETRIC")
     return [
         {"input": (x * by).astype(dtype), "mapping_type": kind, "block_size": (1, 2), "target_dtype": "int8"}
@@ -57,9 +59,9 @@ def why(does: Does, checks: Sequence[Sequence[tuple[Given, CallShape]]]) -> tupl
             answers.append(does(given, shape, turn))
             turn += 1
         asked = tuple(Call(ID, (), given, shape, "") for given, shape in check)
-        wrong = [as_documented(g) != a for (g, _), a in zip(check, answers, strict=True)]
-        differing = tuple(s for (_, s), w in zip(check, wrong, strict=True) if w)
-        samples.append(Sample(f"torchao::{ID}/{number}", asked, tuple(answers), open=True, differing=differing))
+        wrong = [bool(differences(as_documented(g), a).differing) for (g, _), a in zip(check, answers, strict=True)]
+        bad, good = (tuple(s for (_, s), w in zip(check, wrong, strict=True) if w is side) for side in (True, False))
+        samples.append(Sample(f"torchao::{ID}/{number}", asked, tuple(answers), True, bad, good))
     found = FunctionWhy(DOCUMENT, samples, RELEASE)
     return found, [found.told(s, "differs", "result[0] is another") for s in samples]
 
@@ -105,14 +107,14 @@ def test_a_release_in_all_calls_but_one_is_the_nearest() -> None:
 @pytest.mark.parametrize("sure", [True, False])
 def test_calls_of_a_dtype(sure: bool) -> None:
     """Where every call of a dtype differs, and where some of several checks do."""
-    halves = [(g, PLAIN) for g in calls(np.float16)] * 2
+    checks = [[(g, PLAIN) for kind in KINDS for k in some for g in calls(kind, 1 + k / 8)] for some in ((0, 1), (2, 3))]
 
-    def does(given: Given, _: CallShape, turn: int) -> Answer:
-        wrong = given["input"].dtype == np.float16 and (sure or turn % 3)
+    def does(given: Given, _: CallShape, __: int) -> Answer:
+        wrong = given["input"].dtype == np.float16 and (sure or given["mapping_type"] != "SYMMETRIC")
         return doubled(as_documented(given)) if wrong else as_documented(given)
 
-    found, told = why(does, [[*PLAINLY * 2, *halves], [*PLAINLY * 2, *halves]])
-    assert found.argument == Argument("input", "dtype", ("float16",), is_sure=sure)
+    found, told = why(does, checks)
+    assert found.where == Argument("input", "dtype", ("float16",), is_sure=sure)
     for one in told:
         [cause] = one.causes
         assert (cause.code, cause.where) == ("HE623", "input of float16" + ("" if sure else ", in some calls"))
@@ -120,7 +122,7 @@ def test_calls_of_a_dtype(sure: bool) -> None:
     assert not found.refuted([judged(single, as_documented(single)), judged(half, doubled(as_documented(half)))])
     assert found.refuted([judged(single, doubled(as_documented(single)))])
     assert bool(found.refuted([judged(half, as_documented(half))])) is sure
-    assert found.doubted().argument is None
+    assert found.doubted().where is None
 
 
 def test_what_calls_of_one_check_have_in_common_is_not_said() -> None:
@@ -131,35 +133,73 @@ def test_what_calls_of_one_check_have_in_common_is_not_said() -> None:
 
     halves = [(g, PLAIN) for g in calls(np.float16)] * 2
     found, [told, _] = why(does, [halves, PLAINLY * 8])
-    assert found.argument is None
+    assert found.where is None
     assert [c.code for c in told.causes] == ["HE999"]
 
 
-def test_a_fault_has_its_own_code() -> None:
+def test_a_shape_of_calls_is_said_and_may_be_refuted() -> None:
+    shaped = [(g, s) for g in calls() for s in (PLAIN, TRANSPOSED)]
+
+    def does(given: Given, shape: CallShape, _: int) -> Answer:
+        return doubled(as_documented(given)) if shape == TRANSPOSED else as_documented(given)
+
+    found, [told] = why(does, [shaped])
+    assert (found.where, found.mostly) == (Region("layout", ("transposed",)), None)
+    assert found.key is not None
+    assert [(c.code, c.where) for c in told.causes] == [("HE603", "layout transposed")]
+    given = calls()[0]
+    assert not found.refuted([judged(given, as_documented(given))])
+    assert found.refuted([judged(given, doubled(as_documented(given)))])
+    assert found.refuted([judged(given, Answer("raised", error=("RuntimeError",)))]), "no plain call was to differ"
+
+
+def test_a_fault_has_its_own_code_and_takes_no_release_away() -> None:
     stale = "stale output: this call wrote into the result that an earlier call had returned"
 
     def does(given: Given, _: CallShape, turn: int) -> Answer:
         answer = as_measured(given)
-        return answer if turn % 2 else Answer("returned", answer.value, faults=(stale,))
+        return Answer("returned", answer.value, faults=(stale,)) if turn == 1 else answer
 
-    found, _ = why(does, [PLAINLY])
+    found, [_, other] = why(does, [PLAINLY, PLAINLY])
     told = found.told(found.samples[0], "differs", stale)
-    assert [c.code for c in told.causes] == ["HE504"]
+    assert told.outcome == "differs"
+    assert told.causes[-1].code == "HE504"
+    assert other.outcome == "explained"
+
+
+def test_a_release_that_raises_wherever_it_was_asked_is_refuted_by_an_answer_or_another_error() -> None:
+    given = {**calls()[0], "input": np.zeros((0, 2), np.float32), "block_size": (1, 1)}
+    expected = as_measured(given)
+    assert (as_documented(given).kind, expected.kind, expected.error[0]) == ("returned", "raised", "RuntimeError")
+    found, [told] = why(lambda g, *_: as_measured(g), [[(given, PLAIN)] * 2])
+    assert told.outcome == "explained"
+    plain = calls()[0]
+    assert found.refuted([judged(plain, Answer("raised", error=("RuntimeError",)))])
+    assert not found.refuted([judged(plain, as_measured(plain))])
+
+
+def several(name: str, *values: Any) -> list[Given]:
+    """Four different calls with each of the values."""
+    return [{name: v, "n": f"{i}"} for v in values for i in range(4)]
 
 
 @pytest.mark.parametrize(
     ("bad", "good", "words"),
     [
-        ([{"mode": "a"}] * 3, [{"mode": "b"}, {"mode": "c"}] * 2, "mode='a'"),
-        ([{"mode": "a"}, {}] * 2, [{"mode": "b"}] * 3, "mode='a' or mode not given"),
-        ([{"x": np.float32([np.nan, 1])}] * 3, [{"x": np.float32([2, 1])}] * 3, "NaN in x"),
-        ([{"x": np.float32([np.inf, 1])}] * 3, [{"x": np.float32([2, 1])}] * 3, "infinities in x"),
-        ([{"x": np.float32([0, 0])}] * 3, [{"x": np.float32([2, 1])}] * 3, "only zeros in x"),
-        ([{"x": np.int8([])}] * 3, [{"x": np.int8([2, 1])}] * 3, "no elements in x"),
-        ([{"x": np.zeros((2, 2), np.int8)}] * 3, [{"x": np.zeros(2, np.int8)}] * 3, "x of rank 2"),
-        ([{"x": np.float32(1) + np.zeros(2)}] * 2, [{"x": np.float32([2, 1])}] * 3, None),
-        ([{"bits": n} for n in range(4)] * 2, [{"bits": 9}] * 3, None),
-        ([{"bits": n} for n in range(3)], [{"bits": 9}] * 3, None),
+        (several("mode", "a"), several("mode", "b", "c"), "mode='a'"),
+        (several("mode", "a", "c"), several("mode", "b"), "mode='a' or mode='c'"),
+        ([*several("mode", "a"), *several("other", 1)], several("mode", "b"), "mode='a' or mode not given"),
+        (several("by", 0.5), several("by", None), "by='a float'"),
+        (several("x", np.float32([np.nan, 1])), several("x", np.float32([2, 1])), "NaN in x"),
+        (several("x", np.float32([np.inf, np.nan])), several("x", np.float32([np.nan])), "infinities in x"),
+        (several("x", np.float32([0, 0])), several("x", np.float32([2, 1])), "only zeros in x"),
+        (several("x", np.float32([2, 1])), several("x", np.float32([0])), "no only zeros in x"),
+        (several("x", np.int8([])), several("x", np.int8([2, 1])), "no elements in x"),
+        (several("x", np.zeros((2, 2), np.int8)), several("x", np.zeros(2, np.int8)), "x of rank 2"),
+        (several("x", np.array(["a"])), several("x", np.array([["a"]])), "x of rank 1"),
+        ([{"mode": "a"}] * 9, several("mode", "b"), None),
+        (several("mode", "a")[:3], several("mode", "b"), None),
+        (several("bits", *range(4)), several("bits", 9), None),
     ],
 )
 def test_what_tells_calls_apart(bad: list[Given], good: list[Given], words: str | None) -> None:
@@ -170,13 +210,26 @@ def test_what_tells_calls_apart(bad: list[Given], good: list[Given], words: str 
         assert not any(map(found.has, good))
 
 
+def test_what_few_others_have_is_said_where_it_is_hardly_an_accident() -> None:
+    bad, good = several("mode", "a"), [*several("mode", *"bcdefghijklmno"), *several("mode", "a")[:1]]
+    found = some_arguments([*bad, {"mode": "a", "n": "5"}], good)
+    assert found is not None
+    assert (found.words, found.outside) == ("mode='a', in some calls", "outside of mode='a'")
+    assert some_arguments(bad, [*several("mode", "b"), *bad]) is None
+
+
 def test_a_layout_that_all_calls_have_that_differ_and_few_others() -> None:
     plain = [PLAIN] * 60
     some = Region("some layout", ("transposed",))
     assert of_shapes([TRANSPOSED] * 4, [*plain, TRANSPOSED]) == some
-    assert some.words == "layout transposed, in some calls"
+    assert (some.words, some.outside) == ("layout transposed, in some calls", "outside of layout transposed")
+    assert of_shapes([TRANSPOSED] * 4, [*plain, TRANSPOSED], alone=True) is None
     assert of_shapes([TRANSPOSED] * 4, [*plain, *[TRANSPOSED] * 40]) is None
-    assert of_shapes([TRANSPOSED] * 2, [*plain, *[TRANSPOSED] * 40]) is None
+    assert of_shapes([TRANSPOSED] * 2, [*plain, *[PLAIN] * 900, TRANSPOSED]) is None
+    both = CallShape(layout="transposed", threads="all")
+    others = [*plain, *[CallShape(threads="all")] * 8, TRANSPOSED]
+    assert of_shapes([both] * 8, others) == some, "fewer others have the layout"
+    assert of_shapes([CallShape(size=9), PLAIN], [CallShape(size=1)]) is None
 
 
 @pytest.mark.parametrize(
