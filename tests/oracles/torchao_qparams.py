@@ -220,12 +220,14 @@ def _choose_0_18(
     quant_max: int | None = None,
     eps: float | None = None,
     scale_dtype: str | None = None,
-    zero_point_dtype: str | None = "int32",
+    zero_point_dtype: str | None = "",
     preserve_zero: bool = True,
     zero_point_domain: str = "INT",
     keepdim: bool = False,
 ) -> tuple[Array, Array | None]:
     bounds(target_dtype, quant_min, quant_max)
+    if zero_point_dtype == "":  # the function for the FLOAT domain has another default than the others
+        zero_point_dtype = {"FLOAT": None}.get(zero_point_domain, "int32")
     if mapping_type != "ASYMMETRIC" and (zero_point_domain == "FLOAT" or not preserve_zero):
         raise AssertionError(mapping_type)
     rest = (mapping_type, block_size, target_dtype, quant_min, quant_max, eps, scale_dtype, zero_point_dtype)

@@ -20,7 +20,7 @@ CHOOSE = "torchao/choose_qparams_affine"
 
 
 def _choose(given: dict[str, Any], default: str | None) -> tuple[Array, Array | None]:
-    """As 0.18, with the distance from 1 to the next number as the least scale."""
+    """As 0.18, with the distance from 1 to the next number as the least scale; the dtype "" is its default, too."""
     precision = FORMATS[name].precision if (name := given["input"].dtype.name) in FORMATS else 0
     eps = given.get("eps")
     least = float(Fraction(2) ** (1 - precision)) if eps is None and precision else eps
@@ -44,13 +44,13 @@ def _with_min_max_0_17(**given: Any) -> tuple[Array, Array | None]:
 
 @derives("torchao/choose_qparams_affine@0.17")
 def _choose_0_17(**given: Any) -> tuple[Array, Array | None]:
-    return _choose(given, "int32")
+    return _choose(given, "")
 
 
 @derives("torchao/choose_qparams_affine@0.15")
 def _choose_0_15(**given: Any) -> tuple[Array, Array | None]:
     kept = given.get("keepdim", False)
-    scale, point = _choose({**given, "keepdim": False}, "int32")
+    scale, point = _choose({**given, "keepdim": False}, "")
     if not kept:
         return scale, point
     shape: list[int] = []
