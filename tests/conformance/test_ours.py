@@ -36,6 +36,7 @@ NOT_OFFERED = {"aimet/float_cast/small": _SUBNORMAL, "aimet/float_cast/zero": _S
 AS_THE_RELEASE = {
     "aimet/compute_encodings/covers",
     "aimet/minmax_encodings/covers",
+    "aimet/percentile_encodings/powers-of-two",
     "aimet/scale_and_offset/covers",
     "aimet/scale_and_offset/on-grid",
 }
