@@ -8,6 +8,7 @@ from typing import Any, Literal
 import numpy as np
 
 from halfeven.conformance.codes import region_code
+from halfeven.conformance.engine.region import SOME
 from halfeven.conformance.requirement import Arguments
 
 __all__ = ["Argument", "of_arguments", "some_arguments"]
@@ -17,7 +18,6 @@ _ORDER: tuple[Kind, ...] = ("value", "dtype", "holds", "rank")  # what is said f
 _LEAST = 4  # different calls on either side: of fewer all may have something in common by accident
 _LEVELS = 3  # that are named
 _CHANCE = 1e-4  # that all calls that differ have a level by accident, where others that have it agree
-_SOME = ", in some calls"
 _Fact = tuple[Kind, str, str]
 """A kind, an argument's name, and of what it holds the word."""
 
@@ -73,12 +73,12 @@ class Argument:
                 said = f"{'' if self.levels[0] else 'no '}{self.what} in {self.name}"
             case "rank":
                 said = f"{self.name} of rank {listed}"
-        return said + ("" if self.is_sure else _SOME)
+        return said + ("" if self.is_sure else SOME)
 
     @property
     def outside(self) -> str:
         """All other calls, in words."""
-        return f"outside of {self.words.removesuffix(_SOME)}"
+        return f"outside of {self.words.removesuffix(SOME)}"
 
     def has(self, arguments: Arguments) -> bool:
         """Whether a call is one of them."""

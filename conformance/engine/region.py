@@ -10,13 +10,14 @@ from halfeven.conformance.codes import region_code
 from halfeven.conformance.engine.call import PLAIN, CallShape
 from halfeven.reference.blocks import Array
 
-__all__ = ["KINDS", "SHAPES", "Facts", "Region", "of_shapes", "words_of"]
+__all__ = ["KINDS", "SHAPES", "SOME", "Facts", "Region", "of_shapes", "words_of"]
 
 _FEW = 4
 _MANY = 8  # calls: of fewer all may be made in one way by accident
 _LEAST = 3  # calls, for what they have in common to be said where others have it, too
 _CHANCE = 1e-3  # that all calls that differ are made in a way in which others are made, too
-_SOME = ", in some calls"
+#: What is said after a region in which other calls agree.
+SOME = ", in some calls"
 _POWER = 0.5  # the significand of a power of two
 
 
@@ -104,7 +105,7 @@ class Region:
                 return "zero points that are 0"
             case "whole" if self.of[0].startswith("without "):
                 return self.words.replace("without", "with")
-        return f"outside of {self.words.removesuffix(_SOME)}"
+        return f"outside of {self.words.removesuffix(SOME)}"
 
     @property
     def is_of_calls(self) -> bool:
@@ -219,12 +220,12 @@ SHAPES: Mapping[str, str] = {
 KINDS: Mapping[str, _Kind] = {
     **{name: _calls(name, _listing(words), _of_shape(name)) for name, words in SHAPES.items() if name != "rank"},
     **{
-        f"other {name}": _calls(name, f"{words.format('other than {}')}{_SOME}", _else(name))
+        f"other {name}": _calls(name, f"{words.format('other than {}')}{SOME}", _else(name))
         for name, words in SHAPES.items()
         if name != "rank"
     },
     **{
-        f"some {name}": _calls(name, _listing(f"{words}{_SOME}"), _of_shape(name))
+        f"some {name}": _calls(name, _listing(f"{words}{SOME}"), _of_shape(name))
         for name, words in SHAPES.items()
         if name != "rank"
     },
