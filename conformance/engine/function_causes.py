@@ -151,9 +151,7 @@ class FunctionWhy:
 
     def _rest(self, rows: Sequence[Row], outcome: OutcomeName, differs: str) -> Told:
         """Where no behaviour gives all answers: the calls that differ, the error, the nearest, or nothing."""
-        if isinstance(self.where, Region):
-            return Told(outcome, f"differs only with {self.where.words}: {differs}", (_elsewhere(self.where),))
-        if differs.startswith("raises"):
+        if differs.startswith("raises") and not isinstance(self.where, Region):
             return Told(outcome, differs, (raised(differs),))
         if self.where is not None:
             return Told(outcome, f"differs only with {self.where.words}: {differs}", (_elsewhere(self.where),))

@@ -95,15 +95,12 @@ def mostly(claimed: Formula, rows: Sequence[Row], versions: Sequence[Formula]) -
         rows: its calls, but for those that raised where the document gives an answer.
         versions: others to try, the likeliest first.
     """
-    best, fewest = None, sum(not agrees(claimed, r) for r in rows)
+    best, differ = claimed, [not agrees(claimed, r) for r in rows]
     for other in (*versions, *_at_points(claimed, rows)):
-        wrong = sum(not gives(other.function, r) for r in rows)
-        if other.id != claimed.id or other.behaviour != claimed.behaviour:
-            best, fewest = (other, wrong) if wrong < fewest else (best, fewest)
-    if best is None:
-        return None
-    found = _common(rows, [not gives(best.function, r) for r in rows])
-    return Mostly(best, 1 - fewest / len(rows), found)
+        if (other.id, other.behaviour) != (claimed.id, claimed.behaviour):
+            wrong = [not gives(other.function, r) for r in rows]
+            best, differ = (other, wrong) if sum(wrong) < sum(differ) else (best, differ)
+    return None if best is claimed else Mostly(best, 1 - sum(differ) / len(rows), _common(rows, differ))
 
 
 def _at_points(claimed: Formula, rows: Sequence[Row]) -> Iterator[Formula]:
