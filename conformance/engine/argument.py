@@ -17,6 +17,12 @@ Kind = Literal["value", "dtype", "holds", "rank"]
 _ORDER: tuple[Kind, ...] = ("value", "dtype", "holds", "rank")  # what is said first where several are true
 _LEAST = 4  # different calls on either side: of fewer all may have something in common by accident
 _LEVELS = 3  # that are named
+_OPPOSITE = {
+    "NaN": "no NaN",
+    "infinities": "no infinities",
+    "no elements": "elements",
+    "only zeros": "numbers other than zero",
+}
 _CHANCE = 1e-4  # that all calls that differ have a level by accident, where others that have it agree
 _Fact = tuple[Kind, str, str]
 """A kind, an argument's name, and of what it holds the word."""
@@ -70,7 +76,7 @@ class Argument:
             case "dtype":
                 said = f"{self.name} of {listed}"
             case "holds":
-                said = f"{'' if self.levels[0] else 'no '}{self.what} in {self.name}"
+                said = f"{self.what if self.levels[0] else _OPPOSITE[self.what]} in {self.name}"
             case "rank":
                 said = f"{self.name} of rank {listed}"
         return said + ("" if self.is_sure else SOME)

@@ -12,7 +12,7 @@ from halfeven.conformance.engine.argument import Argument
 from halfeven.conformance.engine.call import CallShape, arguments_of, breaches
 from halfeven.conformance.engine.contract import fault, raised
 from halfeven.conformance.engine.evidence import Judged
-from halfeven.conformance.engine.judge import answer_of
+from halfeven.conformance.engine.judge import answer_of, differences
 from halfeven.conformance.engine.kept import Sample
 from halfeven.conformance.engine.mostly import Mostly, Row, agrees, exactly, gives, holds, mostly, partly
 from halfeven.conformance.engine.points import nearest_point
@@ -101,21 +101,23 @@ class FunctionWhy:
         return replace(self, is_doubted=True)
 
     def told(self, sample: Sample, outcome: OutcomeName, differs: str) -> Told:
-        """The choices that a result's own calls need; else a release, the calls' shape, the error, or nothing."""
+        """The choices that a result's own calls need; else a release, the calls' shape, or nothing; and each error."""
         rows = _rows(sample)
-        found = self._choices(self.point, rows)
-        faults = [words for row in rows for words in breaches(row.seen)]
-        if any(map(differs.startswith, faults)):
-            place = "" if self.where is None else self.where.words
-            return Told("differs", differs, (*found, replace(fault(differs), where=place)))
-        words = said(found) or differs
-        crashes = any(map(self._unexplained, rows)) and differs.startswith("raises")
-        also = (raised(differs),) if crashes else ()
-        if self.version is not None and not crashes and not faults:
+        found, apart = self._choices(self.point, rows), self._apart(rows)
+        other = [row for row in rows if not breaches(row.seen) and not self._agrees(row)]
+        if self.version is not None and other and not apart:
+            words = said(found) or differs
             return Told("explained", f"as {_origin(self.version)}: {words}", found or (_measured(self.version),))
+        answered = [row for row in other if not self._crashes(row)]
+        if self.version is not None and answered:
+            found = found or (_measured(self.version),)
         if found:
-            return Told("differs", words, (*found, *also))
-        return self._rest(rows, outcome, differs)
+            spoilt = next((words for row in rows for words in breaches(row.seen)), "")
+            return Told("differs", spoilt or said((*found, *apart)), (*found, *apart))
+        if apart and not answered:
+            return Told(outcome, differs, apart)
+        rest = self._rest(rows, outcome, differs)
+        return replace(rest, causes=(*rest.causes, *apart))
 
     def refuted(self, compared: Sequence[Judged]) -> Mapping[int, Array]:
         """The calls that are answered otherwise than it says."""
@@ -150,9 +152,7 @@ class FunctionWhy:
         return sorted(versions, key=lambda f: _rank(f.version, own, release))
 
     def _rest(self, rows: Sequence[Row], outcome: OutcomeName, differs: str) -> Told:
-        """Where no behaviour gives all answers: the calls that differ, the error, the nearest, or nothing."""
-        if differs.startswith("raises") and not isinstance(self.where, Region):
-            return Told(outcome, differs, (raised(differs),))
+        """Where no behaviour gives all answers: the calls that differ, the nearest, or nothing."""
         if self.where is not None:
             return Told(outcome, f"differs only with {self.where.words}: {differs}", (_elsewhere(self.where),))
         if self.mostly is not None:
@@ -198,8 +198,21 @@ class FunctionWhy:
         """Whether it raises where the document gives a result: an error has a cause of its own."""
         return row.seen.kind == "raised" and answer_of(self.claimed.function, row.arguments).kind != "raised"
 
+    def _apart(self, rows: Sequence[Row]) -> tuple[Cause, ...]:
+        """What has a cause of its own, whatever else is known: faults, and errors that no version found makes."""
+        place = "" if self.where is None else self.where.words
+        faults = [replace(fault(words), where=place) for row in rows for words in breaches(row.seen)]
+        crashes = (row for row in rows if self._unexplained(row))
+        errors = [raised(differences(answer_of(self.claimed.function, r.arguments), r.seen).words) for r in crashes]
+        found: dict[str, Cause] = {}
+        for cause in (*faults, *errors):
+            found.setdefault(cause.code, cause)
+        return tuple(found.values())
+
     def _unexplained(self, row: Row) -> bool:
-        """Whether it raises where neither the document nor the release found does."""
+        """Whether it raises where neither the document nor the release found does, in no region that is said."""
+        if isinstance(self.where, Region) and holds(self.where, row):
+            return False
         return self._crashes(row) and (self.version is None or not gives(self.version.function, row))
 
     def _choices(self, point: Behaviour | None, rows: Sequence[Row]) -> tuple[Cause, ...]:

@@ -15,7 +15,7 @@ import numpy as np
 
 from halfeven.conformance.configuration import Array, Case, Configuration
 from halfeven.conformance.engine import batch
-from halfeven.conformance.engine.call import Answer, Call, CallShape, arguments_of, numbers
+from halfeven.conformance.engine.call import Answer, Call, CallShape, arguments_of, breaches, numbers
 from halfeven.conformance.engine.company import traits_of
 from halfeven.conformance.engine.evidence import Evidence, Judged
 from halfeven.conformance.engine.fitting.elements import Observed
@@ -32,7 +32,7 @@ _LARGEST = 1 << 26  # bytes of what is kept of one check, unpacked
 _WHOLE = 12  # calls of a function that differ, and as many that agree
 _NUMBERS = 4096  # in one of them
 _SHAPES = 200
-_WORDS, _TYPES, _BYTES = 600, 16, 1 << 18  # of a message, of an error's ancestry, of a call and its answer
+_WORDS, _TYPES, _BYTES = 600, 16, 1 << 21  # of a message, of an error's ancestry, of a call and its answer
 
 Subject = tuple[str, str, str]
 """What has one explanation: a backend, an operation (``onnx:quantize``) or a formula's id, and a dtype."""
@@ -196,9 +196,18 @@ def _has_a_form(call: Call, answer: Answer) -> bool:
 
 
 def _small(asked: Sequence[Judged]) -> list[Judged]:
-    """Of a function's calls small ones, the smallest first among equals, of every kind of call."""
-    few = [a for a in asked if a.call is not None and numbers(a.call.named) + numbers(a.actual.value) <= _NUMBERS]
-    return sorted(_spread(few, _WHOLE), key=lambda a: numbers(a.call and a.call.named))
+    """Of a function's calls small ones, of every kind of call, and the smallest of every kind of answer."""
+    size = {id(a): numbers(a.call.named) + numbers(a.actual.value) for a in asked if a.call is not None}
+    few = [a for a in asked if size.get(id(a), _NUMBERS + 1) <= _NUMBERS]
+    known = sorted((a for a in asked if a.call is not None), key=lambda a: size[id(a)])
+    smallest = {_kind(a.actual): a for a in reversed(known)}.values()
+    chosen = {id(a): a for a in (*smallest, *_spread(few, _WHOLE))}.values()
+    return sorted(chosen, key=lambda a: numbers(a.call and a.call.named))
+
+
+def _kind(answer: Answer) -> tuple[str, ...]:
+    """A result, an error of a type, or one that a fault spoils: each may have a cause of its own."""
+    return answer.kind, *answer.error[:1], *(fault.partition(":")[0] for fault in breaches(answer))
 
 
 def _plainly(asked: Judged) -> Call:

@@ -20,7 +20,27 @@ from halfeven.conformance.workers.inside import Inside
 OFFERING = [name for name, entry in REGISTRY.items() if answers(entry.answers or name)]
 #: Differences that no version reproduces, with the reason.
 FINDINGS: dict[tuple[str, str], str] = {
-    ("modelopt.qtensor", "modelopt/int4_quantize/any-call-shape"): "view() raises for an input that is not contiguous",
+    **{
+        ("torchao", f"torchao/{what}"): "it asserts that arrays are contiguous, or counts on it"
+        for what in (
+            *("mx_dequantize/any-call-shape", "nvfp4_dequantize/any-call-shape"),
+            *("nvfp4_quantize/any-call-shape", "nvfp4_quantize/one-level"),
+        )
+    },
+    **{
+        ("modelopt.qtensor", f"modelopt/{kind}_quantize/any-call-shape"): "view() raises for what is not contiguous"
+        for kind in ("int4", "mxfp4")
+    },
+    **{
+        (
+            "bitsandbytes",
+            f"bitsandbytes/{what}",
+        ): "its kernels take every array for contiguous, as fresh calls show"
+        for what in (
+            *("dequantize_4bit/any-call-shape", "dequantize_4bit/shapes", "dequantize_blockwise/any-call-shape"),
+            *(f"quantize_blockwise/{of}" for of in ("any-call-shape", "blocks", "dtypes", "nearest", "tiny", "zeros")),
+        )
+    },
     **{
         ("gguf", f"gguf/{kind}.dequantize/any-call-shape"): "view() raises for rows that are not contiguous"
         for kind in ("Q4_0", "Q4_1", "Q4_K", "Q5_0", "Q5_1", "Q6_K", "Q8_0")

@@ -167,6 +167,28 @@ def test_a_fault_has_its_own_code_and_takes_no_release_away() -> None:
     assert other.outcome == "explained"
 
 
+def test_an_error_that_a_release_does_not_make_is_a_cause_beside_it() -> None:
+    """Also where the call that is shown differs in a value."""
+
+    def does(given: Given, _: CallShape, turn: int) -> Answer:
+        return Answer("raised", error=("RuntimeError",), message="no view") if turn == 1 else as_measured(given)
+
+    found, [told, other] = why(does, [PLAINLY, PLAINLY])
+    assert found.version is MEASURED
+    assert told.outcome == "differs"
+    assert [c.code for c in told.causes] == [*(c.code for c in other.causes), "HE403"]
+    assert "raises RuntimeError where the document gives a result: no view" in told.cause
+    assert other.outcome == "explained"
+
+
+def test_a_release_explains_no_check_of_which_no_wrong_answer_was_kept() -> None:
+    found, _ = why(lambda g, *_: as_measured(g), [PLAINLY])
+    asked = tuple(Call(ID, (), given, PLAIN, "") for given in calls())
+    sample = Sample(f"torchao::{ID}/large", asked, tuple(map(as_documented, calls())), open=True)
+    assert found.version is MEASURED
+    assert [c.code for c in found.told(sample, "differs", "result[0] is another").causes] == ["HE999"]
+
+
 def test_a_release_that_raises_wherever_it_was_asked_is_refuted_by_an_answer_or_another_error() -> None:
     given = {**calls()[0], "input": np.zeros((0, 2), np.float32), "block_size": (1, 1)}
     expected = as_measured(given)
@@ -193,8 +215,9 @@ def several(name: str, *values: Any) -> list[Given]:
         (several("x", np.float32([np.nan, 1])), several("x", np.float32([2, 1])), "NaN in x"),
         (several("x", np.float32([np.inf, np.nan])), several("x", np.float32([np.nan])), "infinities in x"),
         (several("x", np.float32([0, 0])), several("x", np.float32([2, 1])), "only zeros in x"),
-        (several("x", np.float32([2, 1])), several("x", np.float32([0])), "no only zeros in x"),
+        (several("x", np.float32([2, 1])), several("x", np.float32([0])), "numbers other than zero in x"),
         (several("x", np.int8([])), several("x", np.int8([2, 1])), "no elements in x"),
+        (several("x", np.int8([2, 1])), several("x", np.int8([])), "elements in x"),
         (several("x", np.zeros((2, 2), np.int8)), several("x", np.zeros(2, np.int8)), "x of rank 2"),
         (several("x", np.array(["a"])), several("x", np.array([["a"]])), "x of rank 1"),
         ([{"mode": "a"}] * 9, several("mode", "b"), None),
