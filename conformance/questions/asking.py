@@ -18,7 +18,6 @@ from halfeven.conformance.questions.question import Asked, FunctionQuestion, Ope
 from halfeven.conformance.workers import Worker
 from halfeven.reference import FORMULAS, Grid
 from halfeven.reference.blocks import Array
-from halfeven.reference.minifloat import decode
 from halfeven.reference.model import EvaluationModel
 from halfeven.reference.profile import Operation, Profile
 from halfeven.reference.systems import PROFILES, has_own_operations
@@ -221,11 +220,11 @@ def _value(asked: Asked, value: Any) -> str:
     for key in asked.part:
         value = value[key]
     if asked.decoded:
-        value = decode(np.asarray(value), asked.decoded)
+        value = asked.decoded(np.asarray(value))
     if isinstance(value, dict):
-        return _short("; ".join(f"{k} {_value(replace(asked, part=(), decoded=''), v)}" for k, v in value.items()))
+        return _short("; ".join(f"{k} {_value(replace(asked, part=(), decoded=None), v)}" for k, v in value.items()))
     if isinstance(value, list | tuple):
-        return _short("; ".join(_value(replace(asked, part=(), decoded=""), v) for v in value))
+        return _short("; ".join(_value(replace(asked, part=(), decoded=None), v) for v in value))
     if value is None or isinstance(value, str | bool):
         return str(value)
     return _short(_numbers(np.asarray(value)))

@@ -1,13 +1,16 @@
 """The questions of functions, as data: small floats, blocks, and chosen scales."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any
 
 import ml_dtypes
 import numpy as np
 
 from halfeven.conformance.questions.question import Asked, FunctionQuestion
-from halfeven.reference.minifloat import FLOAT_FORMATS
+from halfeven.reference import FORMULAS
+from halfeven.reference.blocks import Array
+from halfeven.reference.minifloat import FLOAT_FORMATS, decode
 
 __all__ = ["FUNCTIONS"]
 
@@ -32,14 +35,6 @@ def _large(name: str) -> dict[str, float]:
     }
 
 
-def _casts(name: str, make: Any) -> Mapping[str, Mapping[str, Any]]:
-    return {column: make(_f32(value)) for column, value in _large(name).items()}
-
-
-def _encoded(name: str, overflow: str, values: Mapping[str, float]) -> Mapping[str, Mapping[str, Any]]:
-    return {c: {"x": _f32(v), "format": name, "overflow": overflow} for c, v in values.items()}
-
-
 _SPECIAL = {"nan": np.nan, "-nan": np.copysign(np.nan, -1), "0": 0.0, "-0": -0.0}
 
 
@@ -48,79 +43,82 @@ def _tiny(name: str) -> dict[str, float]:
     return {"least": least, "3/4 of it": least * 0.75, "half of it": least / 2, "1/4 of it": least / 4}
 
 
+def _p3109(rounded: Mapping[str, Any]) -> Callable[[Array], Array]:
+    def decoded(codes: Array) -> Array:
+        found: Array = FORMULAS["p3109/Decode"].function(codes, **rounded)
+        return found
+
+    return decoded
+
+
+def _small_floats(values: Callable[[str], Mapping[str, float]]) -> tuple[Asked, ...]:
+    """Every cast to a small float, of the numbers that ``values`` gives for a format."""
+
+    def made(name: str, make: Callable[[Array], Mapping[str, Any]]) -> Mapping[str, Mapping[str, Any]]:
+        return {column: make(_f32(value)) for column, value in values(name).items()}
+
+    def encoded(name: str, overflow: str) -> Asked:
+        inputs = made(name, lambda x: {"x": x, "format": name, "overflow": overflow})
+        return Asked("number-formats/encode", f"{name}, {overflow}", inputs, decoded=partial(decode, format=name))
+
+    def by_onnx(name: str, saturate: int) -> Asked:
+        given = {"y_scale": np.float32(1), "y_zero_point": np.zeros((), getattr(ml_dtypes, name)), "saturate": saturate}
+        return Asked("onnx/QuantizeLinear", f"{name}, saturate {saturate}", made(name, lambda x: {"x": x, **given}))
+
+    def by_torchao(name: str) -> Asked:
+        inputs = made(name, lambda x: {"tensor": x, "scale": _f32(1), "float8_dtype": name})
+        return Asked("torchao/quantize_affine_float8", name, inputs)
+
+    def by_aimet(name: str, exponent: int, mantissa: int) -> Asked:
+        inputs = made(name, lambda x: {"tensor": x, "exponent_bits": exponent, "mantissa_bits": mantissa})
+        return Asked("aimet/float_cast", f"{exponent} and {mantissa} bits", inputs)
+
+    def by_p3109(name: str, precision: int, saturation: str) -> Asked:
+        of = {"width": 8, "precision": precision}
+        inputs = made(name, lambda x: {"x": x, **of, "saturation": saturation})
+        return Asked("p3109/Project", f"binary8p{precision}, {saturation}", inputs, decoded=_p3109(of))
+
+    return (
+        *(encoded(name, overflow) for name in _SMALL for overflow in ("special", "saturate")),
+        *(by_torchao(name) for name in _EIGHT[:2]),
+        *(by_onnx(name, saturate) for name in _EIGHT for saturate in (1, 0)),
+        by_aimet("float8_e4m3fn", 4, 3),
+        by_aimet("float8_e5m2", 5, 2),
+        *(by_p3109("float8_e4m3fn", 4, saturation) for saturation in ("SatFinite", "OvfInf")),
+        *(by_p3109("float8_e5m2", 3, saturation) for saturation in ("SatFinite", "OvfInf")),
+        Asked(
+            "pytorch-quantization/scaled_e4m3",
+            "amax 448",
+            made("float8_e4m3fn", lambda x: {"inputs": x, "amax": _f32(448)}),
+        ),
+        Asked(
+            "modelopt/fp8_quantize",
+            "scale 1",
+            made("float8_e4m3fn", lambda x: {"input": x, "scales": _f32(1)}),
+            (0,),
+        ),
+        Asked("compressed-tensors/cast_to_fp4", "float4_e2m1fn", made("float4_e2m1fn", lambda x: {"x": x})),
+    )
+
+
 _SMALL_FLOATS = (
     FunctionQuestion(
         "small-float-overflow",
         "What does a small float make of numbers beyond its largest: the largest, infinity, or NaN?",
         "float8_e4m3fn has no infinity: libraries disagree whether 500 becomes 448 or NaN.",
-        (
-            *(
-                Asked("number-formats/encode", f"{name}, {o}", _encoded(name, o, _large(name)), decoded=name)
-                for name in _SMALL
-                for o in ("special", "saturate")
-            ),
-            *(
-                Asked(
-                    "torchao/quantize_affine_float8",
-                    name,
-                    _casts(name, lambda x, n=name: {"tensor": x, "scale": _f32(1), "float8_dtype": n}),
-                )
-                for name in _EIGHT[:2]
-            ),
-            *(
-                Asked(
-                    "onnx/QuantizeLinear",
-                    f"{name}, saturate {saturate}",
-                    _casts(
-                        name,
-                        lambda x, n=name, s=saturate: {
-                            "x": x,
-                            "y_scale": np.float32(1),
-                            "y_zero_point": np.zeros((), getattr(ml_dtypes, n)),
-                            "saturate": s,
-                        },
-                    ),
-                )
-                for name in _EIGHT
-                for saturate in (1, 0)
-            ),
-            Asked(
-                "aimet/float_cast",
-                "4 and 3 bits",
-                _casts("float8_e4m3fn", lambda x: {"tensor": x, "exponent_bits": 4, "mantissa_bits": 3}),
-            ),
-            Asked(
-                "aimet/float_cast",
-                "5 and 2 bits",
-                _casts("float8_e5m2", lambda x: {"tensor": x, "exponent_bits": 5, "mantissa_bits": 2}),
-            ),
-            Asked(
-                "pytorch-quantization/scaled_e4m3",
-                "amax 448",
-                _casts("float8_e4m3fn", lambda x: {"inputs": x, "amax": _f32(448)}),
-            ),
-            Asked("compressed-tensors/cast_to_fp4", "float4_e2m1fn", _casts("float4_e2m1fn", lambda x: {"x": x})),
-        ),
+        _small_floats(_large),
     ),
     FunctionQuestion(
         "small-float-nan",
         "What does a small float make of NaN, and of minus zero?",
         "float4 and float6 have no NaN; the fnuz formats have one, and no minus zero.",
-        tuple(
-            Asked("number-formats/encode", f"{name}, {o}", _encoded(name, o, _SPECIAL), decoded=name)
-            for name in _SMALL
-            for o in ("special", "saturate")
-        ),
+        _small_floats(lambda _: _SPECIAL),
     ),
     FunctionQuestion(
         "small-float-subnormals",
         "Are the subnormal numbers of a small float kept, and how are its least numbers rounded?",
         "A cast that flushes subnormals loses a good part of a 4-bit or 6-bit format.",
-        tuple(
-            Asked("number-formats/encode", f"{name}, {o}", _encoded(name, o, _tiny(name)), decoded=name)
-            for name in _SMALL
-            for o in ("special", "saturate")
-        ),
+        _small_floats(_tiny),
     ),
 )
 
@@ -210,6 +208,11 @@ _BLOCK_ASKED = (
     Asked("torchao/nvfp4_quantize", "blocks of 16", _over(_BLOCKS, lambda x: {"data_hp": x, "block_size": 16})),
     Asked("gguf/Q8_0.quantize", "", _over(_BLOCKS, lambda x: {"tensor": x})),
     Asked("gguf/Q4_0.quantize", "", _over(_BLOCKS, lambda x: {"tensor": x})),
+    Asked("gguf/Q4_1.quantize", "", _over(_BLOCKS, lambda x: {"tensor": x})),
+    Asked("modelopt/nvfp4_quantize", "blocks of 16", _over(_BLOCKS, lambda x: {"input": x})),
+    Asked("modelopt/mxfp4_quantize", "blocks of 32", _over(_BLOCKS, lambda x: {"input": x})),
+    Asked("modelopt/int4_quantize", "blocks of 64", _over(_BLOCKS, lambda x: {"input": x, "block_size": 64})),
+    Asked("modelopt/fp8_quantize", "one scale", _over(_BLOCKS, lambda x: {"input": x})),
     Asked(
         "bitsandbytes/quantize_blockwise",
         "256 levels",
@@ -248,6 +251,14 @@ FUNCTIONS: tuple[FunctionQuestion, ...] = (
                 _over(_AMAX, lambda a: {"amax": a, "float8_dtype": "float8_e4m3fn"}),
             ),
             Asked("torchao/per_tensor_amax_to_scale", "", _over(_AMAX, lambda a: {"amax": a})),
+            Asked("torchao/choose_scale_float8", "", _over(_AMAX, lambda a: {"tensor": a, "block_size": (1,)})),
+            Asked("modelopt/fp8_quantize", "the scale", _over(_AMAX, lambda a: {"input": a}), (1,)),
+            Asked(
+                "modelopt/nvfp4_quantize",
+                "the tensor's scale",
+                _over(_AMAX, lambda a: {"input": np.repeat(a, 16).reshape(1, 16)}),
+                (2,),
+            ),
             Asked(
                 "compressed-tensors/generate_gparam",
                 "",

@@ -1,9 +1,10 @@
 """A question as data, and what came of it: what is asked of whom, and how the answers are put in words."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from halfeven.reference.blocks import Array
 from halfeven.reference.profile import Operation
 
 __all__ = ["Asked", "FunctionQuestion", "OperationQuestion", "Question", "Row"]
@@ -44,14 +45,14 @@ class Asked:
         what: what tells these calls from others of the same formula: a format, a mapping.
         inputs: the arguments of the call in each column.
         part: which part of the result is shown: ``""`` for all, or keys such as ``(0,)`` or ``("scale",)``.
-        decoded: the format in which the result is a code, if it is one.
+        decoded: the numbers of a result that is codes.
     """
 
     formula: str
     what: str
     inputs: Mapping[str, Mapping[str, Any]]
     part: tuple[Any, ...] = ()
-    decoded: str = ""
+    decoded: Callable[[Array], Array] | None = None
 
 
 @dataclass(frozen=True, eq=False)
