@@ -47,23 +47,41 @@ def merged(cubes: Sequence[Cube]) -> list[Cube]:
     """The same points in fewer cubes: those that differ in one choice alone become one."""
     if len(cubes) <= 1:
         return list(cubes)
-    names = tuple(cubes[0])
-    found = [tuple(cube[name] for name in names) for cube in cubes]
+    columns = {name: [cube[name] for cube in cubes] for name in cubes[0]}
+    names = [name for name, column in columns.items() if column.count(column[0]) < len(column)]
+    if not names:
+        return [cubes[0]]
+    known = _Numbered()
+    found: list[tuple[int, ...]] = list(zip(*(known.numbers(columns[name]) for name in names), strict=True))
     while True:
         before = len(found)
         for place in range(len(names)):
-            if all(f[place] == found[0][place] for f in found):
-                continue
-            alike: dict[tuple[Any, ...], list[tuple[Hashable, ...]]] = {}
+            alike: dict[tuple[int, ...], list[int]] = {}
             for f in found:
                 alike.setdefault(f[:place] + f[place + 1 :], []).append(f[place])
-            found = [(*rest[:place], _union(values), *rest[place:]) for rest, values in alike.items()]
+            if len(alike) < len(found):
+                found = [(*rest[:place], known.union(some), *rest[place:]) for rest, some in alike.items()]
         if len(found) == before:
-            return [dict(zip(names, f, strict=True)) for f in found]
+            return [{**cubes[0], **{n: known.values[i] for n, i in zip(names, f, strict=True)}} for f in found]
 
 
-def _union(values: Sequence[tuple[Hashable, ...]]) -> tuple[Hashable, ...]:
-    return values[0] if len(values) == 1 else tuple(sorted({v for some in values for v in some}, key=repr))
+class _Numbered:
+    """Each tuple of values by a number: many cubes have the same, and numbers are looked up faster."""
+
+    def __init__(self) -> None:
+        self.values: list[tuple[Hashable, ...]] = []
+        self._known: dict[tuple[Hashable, ...], int] = {}
+
+    def numbers(self, some: Sequence[tuple[Hashable, ...]]) -> list[int]:
+        for values in set(some) - self._known.keys():
+            self._known[values] = len(self.values)
+            self.values.append(values)
+        return [self._known[values] for values in some]
+
+    def union(self, numbers: Sequence[int]) -> int:
+        if len(numbers) == 1:
+            return numbers[0]
+        return self.numbers([tuple(sorted({v for i in numbers for v in self.values[i]}, key=repr))])[0]
 
 
 @dataclass(eq=False)
@@ -85,55 +103,67 @@ class Tree:
 
     def at(self, point: Behaviour) -> Any:
         """What the point gives."""
-        return self._leaf({name: getattr(point, name) for name in self.kind.choices()})[1]
+        return self._leaf(point)[1]
 
     def reads(self, point: Behaviour) -> tuple[str, ...]:
         """The choices that the call reads there, in their order."""
-        return self._leaf({name: getattr(point, name) for name in self.kind.choices()})[0]
+        return self._leaf(point)[0]
 
     def leaves(self, cube: Cube) -> Iterator[tuple[Cube, Any]]:
         """The parts of a cube, and what each gives."""
-        waiting: list[Cube] = [cube]
+        waiting: list[tuple[dict[str, Any], int, Cube]] = [(self._root, 0, cube)]
         while waiting:
-            part = waiting.pop()
-            read, answer = self._leaf({name: values[0] for name, values in part.items()})
-            rest = dict(part)
-            for name in read:
-                if len(rest[name]) > 1:
-                    same, others = self._parted(name, rest[name])
-                    if others:
-                        waiting.append({**rest, name: others})
-                    rest[name] = same
-            yield rest, answer
+            node, depth, part = waiting.pop()
+            while "leaf" not in node:
+                if not node:
+                    self._grow(node, depth, {name: values[0] for name, values in part.items()})
+                    continue
+                name, after = node["name"], node["next"]
+                depth += 1
+                values = part[name]
+                if len(values) == 1:
+                    node = after.setdefault(self._branch(name, values[0]), {})
+                    continue
+                first, *others = self._parted(name, values).items()
+                for key, some in reversed(others):
+                    waiting.append((after.setdefault(key, {}), depth, {**part, name: some}))
+                part = {**part, name: first[1]}
+                node = after.setdefault(first[0], {})
+            yield part, node["leaf"]
 
-    def _parted(self, name: str, values: tuple[Hashable, ...]) -> tuple[tuple[Hashable, ...], tuple[Hashable, ...]]:
-        """The values that do the same as the first, and the others."""
+    def _parted(self, name: str, values: tuple[Hashable, ...]) -> Mapping[Hashable, tuple[Hashable, ...]]:
+        """The values that do the same, by what tells them from others."""
         if name not in self.alike:
-            return values[:1], values[1:]
-        keys = [self.alike[name](v) for v in values]
-        return tuple(v for v, k in zip(values, keys, strict=True) if k == keys[0]), tuple(
-            v for v, k in zip(values, keys, strict=True) if k != keys[0]
-        )
+            return {v: (v,) for v in values}
+        found: dict[Hashable, tuple[Hashable, ...]] = {}
+        for v in values:
+            key = self.alike[name](v)
+            found[key] = (*found.get(key, ()), v)
+        return found
+
+    def _grow(self, node: dict[str, Any], depth: int, chosen: Mapping[str, Hashable]) -> None:
+        """Ask for what a point gives, from a node on that nothing is known of."""
+        order: dict[str, Hashable] = {}
+        answer = self.evaluate(_noting(self.kind, chosen, order))
+        self.asked += 1
+        for name in list(order)[depth:]:  # the same choices are read up to here
+            node["name"], node["next"] = name, {}
+            node = node["next"].setdefault(self._branch(name, order[name]), {})
+        node["leaf"] = answer
 
     def _branch(self, name: str, value: Hashable) -> Hashable:
         return self.alike[name](value) if name in self.alike else value
 
-    def _leaf(self, chosen: Mapping[str, Hashable]) -> tuple[tuple[str, ...], Any]:
-        """The choices read, and the answer: known, or asked for now."""
-        node = self._root
-        read: list[str] = []
+    def _leaf(self, point: Behaviour) -> tuple[tuple[str, ...], Any]:
+        """The choices read, and the answer."""
+        node, read = self._root, list[str]()
         while "leaf" not in node:
             if not node:
-                order: dict[str, Hashable] = {}
-                answer = self.evaluate(_noting(self.kind, chosen, order))
-                self.asked += 1
-                for name in list(order)[len(read) :]:  # the same choices are read up to here
-                    node["name"], node["next"] = name, {}
-                    node = node["next"].setdefault(self._branch(name, order[name]), {})
-                node["leaf"] = answer
-                return tuple(order), answer
-            read.append(node["name"])
-            node = node["next"].setdefault(self._branch(node["name"], chosen[node["name"]]), {})
+                self._grow(node, len(read), {name: getattr(point, name) for name in self.kind.choices()})
+                continue
+            name = node["name"]
+            read.append(name)
+            node = node["next"].setdefault(self._branch(name, getattr(point, name)), {})
         return tuple(read), node["leaf"]
 
 
