@@ -155,12 +155,17 @@ def _node(tree: ast.Module, code: CodeType) -> ast.FunctionDef | ast.Lambda | No
             if first == code.co_firstlineno:
                 return node
         elif isinstance(node, ast.Lambda) and code.co_name == "<lambda>" and node.lineno == code.co_firstlineno:
-            made = compile(ast.Expression(node), "", "eval").co_consts[0]
+            made = _inner(compile(ast.Expression(node), "", "eval"))
             names = {*code.co_names, *code.co_freevars}
             same = _constants(made) == _constants(code)
             if same and ({*made.co_names}, made.co_varnames) == (names, code.co_varnames):
                 lambdas[ast.unparse(node)] = node
     return next(iter(lambdas.values())) if len(lambdas) == 1 else None
+
+
+def _inner(code: CodeType) -> CodeType:
+    """The code of the lambda that is made; its defaults are constants too."""
+    return next(c for c in code.co_consts if isinstance(c, CodeType))
 
 
 def _constants(code: CodeType) -> list[str]:
