@@ -1,6 +1,7 @@
 """A comparison of two backends as text for a terminal, as Markdown, and as a record of its own."""
 
 import json
+import re
 from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
@@ -18,6 +19,7 @@ __all__ = ["PAGE", "RECORD", "to_dict", "to_markdown", "to_text", "write"]
 RECORD, PAGE = "comparison.json", "comparison.md"
 VERSION = "1.0"
 _WIDE = 600
+_SHAPE = re.compile(r"\([\d, ]*\)")
 _ENTITIES = {"<": "&lt;", ">": "&gt;"}
 _HEAD = ("what", "calls", "values", "differ", "by up to")
 
@@ -101,7 +103,19 @@ def _shown(found: "Comparison", shown: "Shown") -> list[str]:
 
 
 def _notes(found: "Comparison") -> list[str]:
-    return [*found.left, *(f"{p.name}: {n:,} calls {why}" for p in found.parts for why, n in p.left.items())]
+    """What was not compared and why: in one line where the reasons differ in the numbers of a shape alone."""
+    alike: dict[str, list[tuple[str, int, str]]] = {}
+    for part in found.parts:
+        for why, calls in part.left.items():
+            alike.setdefault(_SHAPE.sub("(...)", why), []).append((part.name, calls, why))
+    return [*found.left, *(_note(pattern, some) for pattern, some in alike.items())]
+
+
+def _note(pattern: str, some: Sequence[tuple[str, int, str]]) -> str:
+    names = dict.fromkeys(name for name, _, _ in some)
+    reasons = {why for _, _, why in some}
+    first = f"{next(iter(names))} and {len(names) - 1} more" if len(names) > 1 else next(iter(names))
+    return f"{first}: {sum(n for _, n, _ in some):,} calls {reasons.pop() if len(reasons) == 1 else pattern}"
 
 
 def _from(side: "Side") -> str:

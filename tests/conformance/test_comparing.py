@@ -5,6 +5,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -15,7 +16,7 @@ from halfeven.conformance import Backend, compare
 from halfeven.conformance.cli import main
 from halfeven.conformance.engine import pair
 from halfeven.conformance.engine.call import Answer, Call
-from halfeven.conformance.report.pair import Comparison
+from halfeven.conformance.report.pair import Compared, Comparison
 from halfeven.conformance.workers.inside import Inside
 from halfeven.reference import Grid
 
@@ -131,6 +132,17 @@ def test_what_one_does_not_offer_is_said_and_is_no_difference() -> None:
         "fake_quantize: other alone offers it",
     )
     assert "nothing was compared" in str(found)
+
+
+def test_what_was_not_compared_is_one_line_where_only_a_shape_is_another() -> None:
+    found = compare(_backend(_right, "right"), Backend("other", "onnx", {"fake_quantize": _right}))
+    empty = [f"not offered by both: scale of shape ({n}, 0) is not accepted" for n in range(3)]
+    parts = [Compared(name, left=dict.fromkeys(empty, 2) | {"end both: signal": 1}) for name in ("int8", "uint8")]
+    said = str(replace(found, parts=tuple(parts), left=())).splitlines()
+    assert said[said.index("Not compared:") + 1 :] == [
+        "  int8 and 1 more: 12 calls not offered by both: scale of shape (...) is not accepted",
+        "  int8 and 1 more: 2 calls end both: signal",
+    ]
 
 
 def test_eager_and_compiled_are_two_backends() -> None:
