@@ -11,11 +11,12 @@ from dataclasses import replace
 
 import numpy as np
 
+from halfeven.conformance.engine.contract import raised
 from halfeven.conformance.engine.formula import formula_of
 from halfeven.conformance.engine.function_causes import FunctionWhy
 from halfeven.conformance.engine.kept import Sample, Subject
 from halfeven.conformance.engine.operation_causes import OperationWhy
-from halfeven.conformance.engine.told import Why, unknown
+from halfeven.conformance.engine.told import Told, Why, unknown
 from halfeven.conformance.engine.trial import tried
 from halfeven.conformance.environment import restore
 from halfeven.conformance.report.model import OutcomeName, Result
@@ -86,7 +87,8 @@ def _explained(
         return why, fresh
     grids = _grids(of, samples)
     refuted = calm = 0
-    while refuted < _TRIALS and calm < min(max(len(grids), 1), _TRIALS):  # each on another grid
+    # Each on another grid, or of another piece.
+    while refuted < _TRIALS and calm < min(max(len(grids), len(why.pieces), 1), _TRIALS):
         if why.key is None:
             return why, fresh
         trial = tried(why, of, grids, worker, len(fresh))
@@ -115,6 +117,9 @@ def _told(result: Result, sample: Sample, why: Why) -> Result:
         "differs" if result.outcome == "explained" else result.outcome
     )  # by fewer answers than there are now
     said = why.told(sample, before, first)
+    if sample.raised:
+        crash = raised(sample.raised)
+        said = Told("differs", f"{said.cause}; {crash.sentence}", (*said.causes, crash))
     return replace(result, outcome=said.outcome, cause=said.cause, causes=said.causes)
 
 

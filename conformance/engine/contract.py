@@ -3,6 +3,7 @@
 import re
 
 from halfeven.conformance.codes import error_code, fault_code, other, property_code
+from halfeven.conformance.engine.call import CHANGED
 from halfeven.conformance.properties import CHECK
 from halfeven.conformance.report.model import Cause, Result
 
@@ -19,7 +20,8 @@ def broken(result: Result) -> tuple[Cause, ...]:
     """The cause of a result that needs no explanation: a fault, a crash, a time-out, or a property of its check."""
     if result.outcome not in {"differs", "crashed", "timed out"} or result.cause.startswith(_OURS):
         return ()
-    if result.check.startswith(CHECK) and not result.ended and result.outcome == "differs":
+    changed = result.cause.startswith(CHANGED)  # is what its cause says, whatever was checked
+    if result.check.startswith(CHECK) and not result.ended and result.outcome == "differs" and not changed:
         return (Cause(property_code(result.check.removeprefix(CHECK)), result.cause),)
     if result.check in OWN and not result.ended and result.outcome == "differs" and result.witness is not None:
         return (_of("property", property_code(OWN[result.check])),)

@@ -7,7 +7,7 @@ from functools import cached_property
 import numpy as np
 
 from halfeven.conformance.codes import property_code
-from halfeven.conformance.configuration import Array
+from halfeven.conformance.configuration import Array, Granularity
 from halfeven.conformance.engine.argument import Argument
 from halfeven.conformance.engine.call import CallShape, arguments_of, breaches
 from halfeven.conformance.engine.contract import fault, raised
@@ -19,6 +19,7 @@ from halfeven.conformance.engine.points import nearest_point
 from halfeven.conformance.engine.region import Region, of_shapes
 from halfeven.conformance.engine.told import Told, choices, fewest, said, unknown
 from halfeven.conformance.report.model import Cause, OutcomeName
+from halfeven.reference import Grid
 from halfeven.reference.behaviour import Behaviour
 from halfeven.reference.catalogue import FORMULAS, Formula
 
@@ -61,14 +62,15 @@ class FunctionWhy:
         found = nearest_point(self.claimed, [(r.arguments, r.seen) for r in self.rows])
         if found is None and 0 < len(self.answered) < len(self.rows):
             found = nearest_point(self.claimed, [(r.arguments, r.seen) for r in self.answered])
-        return None if found == self.claimed.behaviour else found
+        refuted = [f.behaviour for f in self._versions if f.id in self._refuted]
+        return None if found == self.claimed.behaviour or found in refuted else found
 
     @cached_property
     def version(self) -> Formula | None:
         """The document or a version of it that gives all the answers, where that is not what is claimed."""
         if self.is_doubted or not self.rows:
             return None
-        others = (f for f in self._versions if f.id != self.claimed.id)
+        others = (f for f in self._versions if f.id not in {self.claimed.id, *self._refuted})
         rows = self.answered or self.rows  # where all raise, one that raises so
         return next((f for f in others if all(gives(f.function, row) for row in rows)), None)
 
@@ -95,6 +97,11 @@ class FunctionWhy:
         if self.mostly and self.mostly.where:
             return self.mostly.formula.id, self.mostly.formula.behaviour, self.mostly.where
         return self.where
+
+    @property
+    def pieces(self) -> Sequence[tuple[Grid, Granularity]]:
+        """None: its calls have grids and granularities of their own."""
+        return ()
 
     def doubted(self) -> "FunctionWhy":
         """Without what was refuted."""
@@ -130,6 +137,11 @@ class FunctionWhy:
         """How the calls were made that differ, and the others."""
         bad, good = ([c for s in self.samples for c in getattr(s, side)] for side in ("differing", "agreeing"))
         return bad, good
+
+    @cached_property
+    def _refuted(self) -> set[str]:
+        """The versions that do not give all answers, those that are not kept included."""
+        return {name for sample in self.samples for name in sample.refuted}
 
     @cached_property
     def _sides(self) -> tuple[list[Row], list[Row]]:

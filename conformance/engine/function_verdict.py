@@ -4,18 +4,18 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from halfeven.conformance.engine import held
-from halfeven.conformance.engine.call import PLAIN, Answer, Call, numbers, sent
-from halfeven.conformance.engine.evidence import Evidence, Finding
+from halfeven.conformance.engine.call import PLAIN, Answer, Call, breaches, numbers, sent
+from halfeven.conformance.engine.evidence import Evidence, Finding, Judged
 from halfeven.conformance.engine.explore import beyond
 from halfeven.conformance.engine.formula import formula_of
 from halfeven.conformance.engine.function_calls import function_calls
-from halfeven.conformance.engine.judge import answer_of
+from halfeven.conformance.engine.judge import answer_of, differences, reference_answer
 from halfeven.conformance.report.model import OutcomeName
 from halfeven.conformance.requirement import CALL_SHAPES
 from halfeven.conformance.systems import call_sets, judged_sets
-from halfeven.reference.catalogue import Formula
+from halfeven.reference.catalogue import FORMULAS, Formula
 
-__all__ = ["configuration", "expected_calls", "gather", "judged"]
+__all__ = ["configuration", "expected_calls", "gather", "judged", "refuting"]
 
 
 def gather(e: Evidence) -> None:
@@ -41,9 +41,36 @@ def judged(e: Evidence) -> tuple[OutcomeName, str, str]:
         return "differs", broken.words, ""
     smallest = _smallest(e)
     words, actual = smallest.difference.words, smallest.compared.actual
-    if all(f.compared.actual.kind == "raised" and f.compared.expected.kind != "raised" for f in e.findings):
+    if all(_crashed(f.compared) for f in e.findings):
         return "crashed", words, f"{actual.error[0]}: {actual.message}"
     return "differs", words, ""
+
+
+def refuting(e: Evidence) -> dict[str, Judged]:
+    """Of each version of the formula that does not give all answers the smallest call in which it does not.
+
+    An error where the document gives a result is left out, as a fault is: these have causes of their own.
+    """
+    claimed = _claimed(e)
+    asked = [a for a in e.compared if a.call is not None and not breaches(a.actual) and not _crashed(a)]
+    asked.sort(key=lambda a: numbers(a.call and a.call.named))
+    found: dict[str, Judged] = {}
+    for version in FORMULAS.versions(claimed.id):
+        if version.id != claimed.id:
+            function = version.function
+            wrong = (a for a in asked if differences(reference_answer(function, _call(a)), a.actual).differing)
+            if (first := next(wrong, None)) is not None:
+                found[version.id] = first
+    return found
+
+
+def _call(asked: Judged) -> Call:
+    assert asked.call is not None, "a function's"
+    return asked.call
+
+
+def _crashed(asked: Judged) -> bool:
+    return asked.actual.kind == "raised" and asked.expected.kind != "raised"
 
 
 def configuration(e: Evidence) -> dict[str, Any]:

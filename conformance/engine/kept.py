@@ -19,6 +19,7 @@ from halfeven.conformance.engine.call import Answer, Call, CallShape, arguments_
 from halfeven.conformance.engine.company import traits_of
 from halfeven.conformance.engine.evidence import Evidence, Judged
 from halfeven.conformance.engine.fitting.elements import Observed
+from halfeven.conformance.engine.memory import Strided
 from halfeven.reference import Grid
 from halfeven.reference.blocks import BlockSize, Shape
 from halfeven.reference.profile import OPERATIONS
@@ -33,6 +34,7 @@ _WHOLE = 12  # calls of a function that differ, and as many that agree
 _NUMBERS = 4096  # in one of them
 _SHAPES = 200
 _WORDS, _TYPES, _BYTES = 600, 16, 1 << 21  # of a message, of an error's ancestry, of a call and its answer
+_ALL_BYTES = 1 << 24
 
 Subject = tuple[str, str, str]
 """What has one explanation: a backend, an operation (``onnx:quantize``) or a formula's id, and a dtype."""
@@ -48,6 +50,8 @@ class Sample:
         answers: what came of them.
         open: whether something differs, and why is still to be found.
         differing, agreeing: how the calls were made whose answers differ, and the others.
+        raised: of an operation the error of calls that raised while others differed.
+        refuted: of a function the versions of it that do not give all its answers, those that are not kept included.
     """
 
     name: str
@@ -56,6 +60,8 @@ class Sample:
     open: bool = False
     differing: tuple[CallShape, ...] = ()
     agreeing: tuple[CallShape, ...] = ()
+    raised: str = ""
+    refuted: tuple[str, ...] = ()
 
     @property
     def backend(self) -> str:
@@ -89,7 +95,14 @@ class _Alike:
     traits: tuple[str, ...]
 
 
-def sampled(e: Evidence, name: str, *, is_open: bool, wrong: Mapping[int, Array] | None = None) -> Sample | None:
+def sampled(
+    e: Evidence,
+    name: str,
+    *,
+    is_open: bool,
+    wrong: Mapping[int, Array] | None = None,
+    against: Mapping[str, Judged] | None = None,
+) -> Sample | None:
     """What to keep of the evidence; None where nothing was compared.
 
     Args:
@@ -98,6 +111,7 @@ def sampled(e: Evidence, name: str, *, is_open: bool, wrong: Mapping[int, Array]
         is_open: whether the cause of what differs is still to be found.
         wrong: by ``id`` what else differs, and where, from an explanation: of such a sample it is not told which
             elements differ from the document.
+        against: by version of a function the smallest call that refutes it.
     """
     if not e.compared:
         return None
@@ -106,24 +120,28 @@ def sampled(e: Evidence, name: str, *, is_open: bool, wrong: Mapping[int, Array]
     places = {key: nowhere if gap is None else gap.where for key, gap in differ.items()} | dict(wrong or {})
     bad, good = ([a for a in e.compared if (id(a) in places) is differs] for differs in (True, False))
     if e.item.configuration is None:
-        chosen = [*_small(bad), *_small(good)]
+        chosen = {id(a): a for a in (*_small(bad), *_small(good), *(against or {}).values())}.values()
         calls = [(_plainly(a), a.actual) for a in chosen if a.call is not None]
     else:
         asked = [*_spread(bad, _CALLS), *_spread(good, _CALLS)]
         each = max(_EACH, _ELEMENTS // max(len(asked), 1))
         calls = _elements(e, [(a, places.get(id(a), nowhere)) for a in asked], each, told=wrong is None)
     short = ((call, _shortened(answer)) for call, answer in calls)
-    kept = [(call, answer) for call, answer in short if _has_a_form(call, answer)]
+    kept = [*_with_a_form(short)]
     # What an explanation did not foretell may be the document's own answer.
     sides = ([a.shape for a in e.compared if (id(a) in differ) is differs] for differs in (True, False))
-    shapes = (tuple(dict.fromkeys(some))[:_SHAPES] for some in sides)
-    return Sample(name, tuple(c for c, _ in kept), tuple(a for _, a in kept), is_open, *shapes)
+    differing, agreeing = (tuple(dict.fromkeys(some))[:_SHAPES] for some in sides)
+    made, answers = tuple(c for c, _ in kept), tuple(a for _, a in kept)
+    raised = next(iter(e.raised), "")[:_WORDS]
+    return Sample(name, made, answers, is_open, differing, agreeing, raised, tuple(against or {}))
 
 
 def encoded(sample: Sample) -> str:
     """A sample as text, for a journal or another process; its name is not in it."""
     said = {
         "open": sample.open,
+        "raised": sample.raised,
+        "refuted": list(sample.refuted),
         **{side: [_unlike(s) for s in getattr(sample, side)] for side in ("differing", "agreeing")},
     }
     calls, answers = batch.dump(sample.calls, said), batch.dump(sample.answers)
@@ -145,8 +163,9 @@ def decoded(name: str, text: str) -> Sample:
         length = int.from_bytes(data[:8], "little")
         calls, said = batch.opened(data[8 : 8 + length], Call)
         answers = batch.load(data[8 + length :], Answer) if calls else []
-        shapes = (tuple(CallShape(**s) for s in said[side]) for side in ("differing", "agreeing"))
-        found = Sample(name, tuple(calls), tuple(answers), bool(said["open"]), *shapes)
+        differing, agreeing = (tuple(CallShape(**s) for s in said[side]) for side in ("differing", "agreeing"))
+        raised, refuted = str(said.get("raised", "")), tuple(map(str, said.get("refuted", ())))  # older ones have none
+        found = Sample(name, tuple(calls), tuple(answers), bool(said["open"]), differing, agreeing, raised, refuted)
         for subject in found.subjects:
             if ":" in subject[1]:
                 found.observed(subject)
@@ -184,15 +203,19 @@ def _shortened(answer: Answer) -> Answer:
     return replace(answer, message=message, error=error, traceback="", printed="", faults=answer.faults[:1])
 
 
-def _has_a_form(call: Call, answer: Answer) -> bool:
-    """Whether it can be written down, in few bytes: some dtypes and objects are their process's own."""
-    try:
-        data = batch.dump([call]), batch.dump([answer])
-        batch.load(data[0], Call)
-        batch.load(data[1], Answer)
-    except (TypeError, ValueError):
-        return False
-    return sum(map(len, data)) <= _BYTES
+def _with_a_form(pairs: Iterable[tuple[Call, Answer]]) -> Iterator[tuple[Call, Answer]]:
+    """Those that can be written down, in few bytes: some dtypes and objects are their process's own."""
+    left = _ALL_BYTES
+    for call, answer in pairs:
+        try:
+            data = batch.dump([call]), batch.dump([answer])
+            batch.load(data[0], Call)
+            batch.load(data[1], Answer)
+        except (TypeError, ValueError):
+            continue
+        if (size := sum(map(len, data))) <= min(_BYTES, left):
+            left -= size
+            yield call, answer
 
 
 def _small(asked: Sequence[Judged]) -> list[Judged]:
@@ -200,14 +223,17 @@ def _small(asked: Sequence[Judged]) -> list[Judged]:
     size = {id(a): numbers(a.call.named) + numbers(a.actual.value) for a in asked if a.call is not None}
     few = [a for a in asked if size.get(id(a), _NUMBERS + 1) <= _NUMBERS]
     known = sorted((a for a in asked if a.call is not None), key=lambda a: size[id(a)])
-    smallest = {_kind(a.actual): a for a in reversed(known)}.values()
+    smallest = {_kind(a): a for a in reversed(known)}.values()
     chosen = {id(a): a for a in (*smallest, *_spread(few, _WHOLE))}.values()
     return sorted(chosen, key=lambda a: numbers(a.call and a.call.named))
 
 
-def _kind(answer: Answer) -> tuple[str, ...]:
-    """A result, an error of a type, or one that a fault spoils: each may have a cause of its own."""
-    return answer.kind, *answer.error[:1], *(fault.partition(":")[0] for fault in breaches(answer))
+def _kind(asked: Judged) -> tuple[Any, ...]:
+    """A result, an error of a type, or one that a fault spoils, to arrays of these dtypes: each may have its cause."""
+    answer, call = asked.actual, asked.call
+    named = {} if call is None else call.named
+    dtypes = [(name, v.memory.dtype.name) for name, v in named.items() if isinstance(v, Strided)]
+    return answer.kind, *answer.error[:1], *(fault.partition(":")[0] for fault in breaches(answer)), *dtypes
 
 
 def _plainly(asked: Judged) -> Call:

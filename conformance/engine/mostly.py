@@ -100,7 +100,9 @@ def mostly(claimed: Formula, rows: Sequence[Row], versions: Sequence[Formula]) -
         if (other.id, other.behaviour) != (claimed.id, claimed.behaviour):
             wrong = [not gives(other.function, r) for r in rows]
             best, differ = (other, wrong) if sum(wrong) < sum(differ) else (best, differ)
-    return None if best is claimed else Mostly(best, 1 - sum(differ) / len(rows), _common(rows, differ))
+    # What gives all these is refuted by an answer that is none of them.
+    left = sum(differ) / len(rows) or 1 / (len(rows) + 1)
+    return None if best is claimed else Mostly(best, 1 - left, _common(rows, differ))
 
 
 def _at_points(claimed: Formula, rows: Sequence[Row]) -> Iterator[Formula]:

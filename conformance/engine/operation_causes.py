@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from halfeven.conformance.codes import code_of, other, reading_code, region_code
-from halfeven.conformance.configuration import Array
+from halfeven.conformance.configuration import Array, Granularity
 from halfeven.conformance.engine.evidence import Judged
 from halfeven.conformance.engine.explain import Explanation, Part, explain
 from halfeven.conformance.engine.fitting.elements import Elements, Observed, elements_of
@@ -20,6 +20,7 @@ from halfeven.conformance.engine.piecewise import is_whole, piecewise
 from halfeven.conformance.engine.region import Region, of_shapes, words_of
 from halfeven.conformance.engine.told import Told, choices, fewest, said, unknown
 from halfeven.conformance.report.model import Cause, OutcomeName
+from halfeven.reference import Grid
 from halfeven.reference.model import EvaluationModel
 from halfeven.reference.profile import Profile
 from halfeven.reference.systems import PROFILES
@@ -66,6 +67,16 @@ class OperationWhy:
     def key(self) -> object:
         """What it says."""
         return tuple((p.where, p.profile, p.words) for p in self.parts if p.words) or None
+
+    @property
+    def pieces(self) -> Sequence[tuple[Grid, Granularity]]:
+        """The grids and granularities of which something is said that is not said of all."""
+        answers = [a for s in self.samples for a in s.observed(self.subject)]
+        configurations = (a.case.configuration for a in answers)
+        seen = dict.fromkeys((c.grid, c.granularity) for c in configurations if c.granularity != "any")
+        regions = [{r.kind: r.of for r in p.where} for p in self.parts if p.words]
+        told = [r for r in regions if "granularity" in r]
+        return [(g, how) for g, how in seen if any(g in r.get("grids", (g,)) and how in r["granularity"] for r in told)]
 
     def doubted(self) -> "OperationWhy":
         """Without the models that were refuted."""
@@ -194,7 +205,13 @@ class OperationWhy:
             return found.nearest.words, found.nearest.share
         answers = [a for s in self.samples for a in s.observed(self.subject)]
         given = [np.logical_or.reduce([self._given(part, a) for part in found.parts]) for a in answers]
-        return found.words, float(np.concatenate(given).mean()) if given and found.words else 0.0
+        tried = [(found.words, float(np.concatenate(given).mean()) if given else 0.0)]
+        groups, claimed = elements_of(self.profile, answers), self.profile.model
+        for model in dict.fromkeys(p.model for p in found.parts if p.model is not None):
+            everywhere = np.concatenate([g.given_by(model) for g in groups])
+            tried.append((claimed.against(model), float(everywhere.mean())))
+        words, share = max(tried, key=lambda pair: pair[1])
+        return words, share if words else 0.0
 
     def _given(self, part: Part, seen: Observed) -> Array:
         """Which of the answers a part gives in its own region, as a vector of booleans."""

@@ -150,14 +150,21 @@ def _conclusion(e: Evidence) -> tuple[OutcomeName, str, str, bool]:
     if reading:
         e.admit()
     if not e.findings:
-        said = "; ".join(filter(None, [reading, _sums(e), left]))
-        return "as measured" if is_measured(e) else "bounded" if e.sums.bounded else "exact", "", said, False
+        return _agreed(e, reading, left)
     if e.item.configuration is None:
         outcome, cause, detail = function_verdict.judged(e)
         is_open = held.property_of(e.item) is None  # a property broken is a cause by itself
         return outcome, cause, "\n".join(filter(None, (left, detail))), is_open
     outcome, cause, is_open = operation_verdict.judged(e)
     return outcome, cause, "; ".join(filter(None, [nearer(e.setting.profile, e.findings[0]), left])), is_open
+
+
+def _agreed(e: Evidence, reading: str, left: str) -> tuple[OutcomeName, str, str, bool]:
+    """What is said where no answer differs from what the document gives, in a reading that it admits."""
+    if e.raised:
+        return "crashed", next(iter(e.raised)), left, False
+    said = "; ".join(filter(None, [reading, _sums(e), left]))
+    return "as measured" if is_measured(e) else "bounded" if e.sums.bounded else "exact", "", said, False
 
 
 def _sums(e: Evidence) -> str:
@@ -210,11 +217,12 @@ def _result(
         asked=e.made,
         refused=len(e.refused),
     )
+    against = function_verdict.refuting(e) if is_open and c is None else None
     of_values = item.check != SIGN and held.property_of(item) is None
     kept = of_values and outcome not in {"implementation-defined", "not run"}
     return Answered(
         result if is_open else replace(result, causes=broken(result)),
-        sampled(e, result.name, is_open=is_open) if kept else None,
+        sampled(e, result.name, is_open=is_open, against=against) if kept else None,
     )
 
 

@@ -8,12 +8,13 @@ from typing import Any, Protocol
 import numpy as np
 
 from halfeven.conformance.codes import NEAREST, UNKNOWN, code_of
-from halfeven.conformance.configuration import Array
+from halfeven.conformance.configuration import Array, Granularity
 from halfeven.conformance.engine.evidence import Judged
 from halfeven.conformance.engine.kept import Sample
 from halfeven.conformance.report import causes
 from halfeven.conformance.report.model import Cause, OutcomeName
 from halfeven.conformance.report.words import percent
+from halfeven.reference import Grid
 from halfeven.reference.behaviour import Behaviour
 
 __all__ = ["Told", "Why", "choices", "fewest", "said", "unknown"]
@@ -34,6 +35,10 @@ class Why(Protocol):
     @property
     def key(self) -> object:
         """What it says: equal where two explanations say the same, None where there is nothing to try."""
+
+    @property
+    def pieces(self) -> Sequence[tuple[Grid, Granularity]]:
+        """Of an operation the grids and granularities of which it says what it does not say of all."""
 
     def told(self, sample: Sample, outcome: OutcomeName, differs: str) -> Told:
         """What it says of a result with these answers, which ``differs`` so."""

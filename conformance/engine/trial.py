@@ -51,9 +51,11 @@ def tried(why: Why, of: Subject, grids: list[Grid], worker: Worker, turn: int) -
     requirement = Requirement(f"{formula.replace(':', '/')}/trial", says, "expected", "", ("trial",), formula=formula)
     configuration = None
     if colon:
-        granularity = "tensor" if "tensor" in worker.offer.granularities else worker.offer.granularities[0]
+        every = worker.offer.granularities
+        plain = "tensor" if "tensor" in every else every[0]
+        grid, granularity = why.pieces[turn % len(why.pieces)] if why.pieces else (grids[turn % len(grids)], plain)
         name = next(o for o in OPERATIONS if o == operation)
-        configuration = Configuration(name, dtype, grids[turn % len(grids)], (), granularity)
+        configuration = Configuration(name, dtype, grid, (), granularity)
     e = Evidence(Item(worker.offer, requirement, "trial", configuration, "quick", _SEED + turn), worker)
     try:
         with np.errstate(all="ignore"):

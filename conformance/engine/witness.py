@@ -10,7 +10,7 @@ import numpy as np
 from halfeven.conformance.bits import signed_bits
 from halfeven.conformance.configuration import Configuration
 from halfeven.conformance.engine.call import PLAIN, Answer, Call, arguments_of, leaves, numbers
-from halfeven.conformance.engine.evidence import Evidence, Finding
+from halfeven.conformance.engine.evidence import Evidence, Finding, Judged
 from halfeven.conformance.engine.fitting.elements import flat
 from halfeven.conformance.engine.own import own_witness
 from halfeven.conformance.engine.script import script
@@ -43,12 +43,22 @@ def witness(e: Evidence, cause: str = "") -> Witness | None:
         for before in _histories(e, t):
             again = tries(t.call, before)
             if again is not None and alike(again, t):
-                return _shown(e, shrunk(again, tries))
+                smallest = shrunk(again, tries)
+                _learned(e, smallest)
+                return _shown(e, smallest)
         if tries.spent:
             break
     if last is None:
         return None
     return _bare(e, last, "the call alone did not differ when it was asked again")
+
+
+def _learned(e: Evidence, t: Trial) -> None:
+    """A smaller call of a function may differ for another reason than the larger: what is said must hold of it too."""
+    if not operation_of(t.call) and not t.before and t.actual.kind != "ended":
+        shown = Judged(t.expected, t.actual, None, t.call)
+        e.compared.append(shown)
+        e.findings.append(Finding(shown, t.difference))
 
 
 def _candidates(e: Evidence, cause: str) -> Iterator[Trial]:

@@ -90,6 +90,36 @@ def test_each_check_has_the_causes_that_its_own_answers_need() -> None:
     assert all(codes <= {"HE101", "HE111"} for codes in found.values())
 
 
+def test_an_error_in_some_calls_is_a_cause_beside_what_the_others_do() -> None:
+    def raises(x: Any, scale: Any, zero_point: Any, *, qmin: int, qmax: int) -> Any:
+        if x.size > 60_000:
+            msg = "out of memory"
+            raise RuntimeError(msg)
+        return RECIPROCAL(x, scale, zero_point, qmin=qmin, qmax=qmax)
+
+    found = {r.check: r for r in wrong(told(raises, "boundaries", "call-shapes"))}
+    assert [c.code for c in found["boundaries"].causes] == ["HE101"]
+    shapes = found["call-shapes"]
+    assert shapes.outcome == "differs"
+    assert [c.code for c in shapes.causes] == ["HE101", "HE403"]
+    assert shapes.cause.endswith("raises RuntimeError: out of memory")
+
+
+def test_the_nearest_is_the_model_that_gives_most_of_all_answers() -> None:
+    """Not a piece of it that is true of some granularities alone."""
+
+    def off(x: Any, scale: Any, zero_point: Any, *, qmin: int, qmax: int) -> Any:
+        found = RECIPROCAL(x, scale, zero_point, qmin=qmin, qmax=qmax)
+        if x.size > 60_000:
+            found.reshape(-1)[-1] ^= 1
+        return found
+
+    shares = {(c.sentence, c.share) for r in wrong(told(off)) for c in r.causes if c.code == "HE998"}
+    assert {(s.partition("nearest ")[2][:19], share) for s, share in shares} == {
+        ("multiplies by 1/s w", ">99% of the answers")
+    }
+
+
 def test_a_probe_that_differs_is_evidence_and_the_run_goes_on() -> None:
     found = told(BY_HALF, *VALUES)
     assert {r.outcome for r in found} & {"not run"} == set()
@@ -203,7 +233,8 @@ def test_the_same_is_concluded_from_the_journal(tmp_path: Path) -> None:
 def test_samples_are_bounded_and_survive_being_written() -> None:
     _, _, samples = asked(kernel(tail))
     assert len(samples) > 5
-    for sample in samples:
+    for plain in samples:
+        sample = replace(plain, raised="RuntimeError: no kernel", refuted=("onnx/some@1.0",))
         text = encoded(sample)
         assert len(text) < 40_000
         again = decoded(sample.name, text)

@@ -1,6 +1,7 @@
 """Why functions differ where no behaviour gives all answers: what gives most of them, and what tells the rest apart."""
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any
 
 import ml_dtypes
@@ -187,6 +188,15 @@ def test_a_release_explains_no_check_of_which_no_wrong_answer_was_kept() -> None
     sample = Sample(f"torchao::{ID}/large", asked, tuple(map(as_documented, calls())), open=True)
     assert found.version is MEASURED
     assert [c.code for c in found.told(sample, "differs", "result[0] is another").causes] == ["HE999"]
+
+
+def test_a_release_that_a_call_refutes_which_was_not_kept_explains_nothing() -> None:
+    found, [told] = why(lambda g, *_: as_measured(g), [PLAINLY])
+    assert told.outcome == "explained"
+    some = [replace(s, refuted=(MEASURED.id,)) for s in found.samples]
+    [told] = [replace(found, samples=some).told(some[0], "differs", "result[0] is another")]
+    assert told.outcome == "differs"
+    assert MEASURED.version not in told.cause
 
 
 def test_a_release_that_raises_wherever_it_was_asked_is_refuted_by_an_answer_or_another_error() -> None:

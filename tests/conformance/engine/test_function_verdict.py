@@ -98,6 +98,23 @@ def test_a_version_that_reproduces_every_answer_is_named() -> None:
     assert found.differing > 5
 
 
+def test_a_version_is_not_named_where_a_large_call_refutes_it() -> None:
+    """Nothing of that call is kept: it has more numbers than there is room for."""
+    large = np.resize(np.arange(1, 9, dtype=np.float32), 1 << 20)
+    own = CALLS[ID, "some"]
+    few = own.build()
+    CALLS[ID, "some"] = replace(own, generator=lambda: [*few, {"x": large, "by": 3.0}])
+
+    def mine(*, x: torch.Tensor, by: float) -> torch.Tensor:
+        found = by_reciprocal(x=x, by=by)
+        return torch.nextafter(found, found + 1) if len(x) > 60_000 else found
+
+    found = result(mine)
+    assert found.outcome == "differs"
+    assert [(c.code, c.share) for c in found.causes] == [("HE998", "80% of the answers")]
+    assert result(by_reciprocal).outcome == "explained"
+
+
 def test_a_claimed_version_is_what_it_is_held_to() -> None:
     FORMULAS._formulas[f"{ID}@0.18"] = replace(FORMULAS[f"{ID}@1.0"], id=f"{ID}@0.18")
     try:
