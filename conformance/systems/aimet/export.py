@@ -138,6 +138,8 @@ def lpbq() -> Calls:
     yield from _in(VERSIONS, {**column, "per_channel_scale": channel.T, "block_grouping": (4, 1)})
     own = {**row, "per_block_int_scale": np.full((2, 4), 16, F32), "block_grouping": (1, 1)}
     yield from _in(VERSIONS, {**own, "per_channel_scale": k / F32.type(16)})
+    widths = {"bitwidth": 2, "decompressed_bw": 6}
+    yield from _in(VERSIONS, {**row, **widths, "per_channel_scale": channel, "block_grouping": (1, -1)})
 
 
 @expected(

@@ -92,6 +92,8 @@ def factors() -> Calls:
     for factor in (2.0, 0.5, 3.0, 0.1):
         for grouping in ((1, -1), (1, 2), (2, 1), None):
             yield {**_blocks(scale, 4), "decompressed_bw": 8, "factor": factor, "block_grouping": grouping}
+    for bitwidth, wide in ((4, 6), (2, 8)):
+        yield {**_blocks(scale, bitwidth), "decompressed_bw": wide, "factor": 3.0, "block_grouping": (1, -1)}
 
 
 def lpbq_scale(

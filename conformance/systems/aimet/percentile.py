@@ -88,6 +88,16 @@ def channels() -> Calls:
 
 
 @measured("aimet/percentile_encodings", "aimet-torch 2.42")
+def blocks() -> Calls:
+    """With a block size the elements of a block share a minimum and a maximum, of their own percentiles."""
+    x = values((4, 6), 66) * np.array([[1], [2], [3], [5]], _F32)
+    for symmetric, (shape, size) in product((False, True), (((4, 2), (1, 3)), ((2, 3), (2, -1)))):
+        given = x if size[1] > 0 else x.reshape(4, 3, 2)[:, :, 0]
+        call: Arguments = {"num_steps": 15, "symmetric": symmetric, "num_bins": 8, "percentile": 80.0}
+        yield {**call, "batches": (given,), "shape": shape, "block_size": size}
+
+
+@measured("aimet/percentile_encodings", "aimet-torch 2.42")
 def dtypes() -> Calls:
     """The ends are edges of float32 bins, rounded to the dtype of the histogram's range."""
     for dtype, symmetric in product((np.float16, ml_dtypes.bfloat16, np.float64), (False, True)):

@@ -82,6 +82,8 @@ def float32() -> Calls:
     example = {"tensor": EXAMPLE, "scale": EXAMPLE_SCALE, "offset": np.zeros((2, 1), F32), "qmin": -128, "qmax": 127}
     yield example
     yield {**example, "block_size": (-1, 4)}
+    halves = np.concatenate([EXAMPLE_SCALE, 3 * EXAMPLE_SCALE], axis=1)
+    yield {**example, "scale": halves, "offset": np.array([[0, 1], [-5, 3]], F32), "block_size": (1, 2)}
 
 
 @documented("aimet/represented", "class QuantizedTensorBase: first paragraph")

@@ -192,6 +192,8 @@ def reals() -> Calls:
     for signed, narrow_range in _FLAGS:
         yield _asked(np.array([-99, -8, 0, 7, 14, 15, 99], F32), 1.0, 0.0, 4, signed=signed, narrow_range=narrow_range)
     yield _asked(np.array([-99, 99], F32), 1.0, 0.0, 4)
+    for mode in _MODES[1:]:
+        yield _asked(_near(np.arange(-9, 9) + 0.5, 0.1), 0.1, 1.0, 5, float_to_int=mode)
 
 
 @measured("brevitas/IntQuant", "IntQuant, measured")

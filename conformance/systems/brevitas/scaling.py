@@ -77,6 +77,7 @@ def quantized() -> Calls:
     q_min), limited."""
     yield from _zero_points(quantize_zero_point=True)
     yield {"zero_point": np.array([0.5, 300], F32), "scale": np.ones(2, F32), "bit_width": 4}
+    yield {"zero_point": np.array([0.5, 2.5, 100, 300], F32), "scale": np.full(4, 0.7, F32), "bit_width": 8}
 
 
 @measured("brevitas/scale_shift_zero_point", "core.zero_point, measured")
@@ -89,6 +90,8 @@ def refused_shapes() -> Calls:
 def not_quantized() -> Calls:
     """Without quantize_zero_point it is z / s + q_min, neither rounded nor limited."""
     yield from _zero_points(quantize_zero_point=False)
+    given = {"zero_point": np.array([0.5, 300], F32), "scale": np.full(2, 0.7, F32), "bit_width": 8}
+    yield {**given, "quantize_zero_point": False}
 
 
 def _rescaling_int_quant(

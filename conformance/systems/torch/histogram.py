@@ -77,6 +77,7 @@ def searched_range() -> Calls:
         for low, high in ((-1, 1), (-0.3, 7.7)):
             yield {"histogram": _f(counts), "min_val": _f(low), "max_val": _f(high)}
     yield {"histogram": _f(rows[0]), "min_val": _f(2), "max_val": _f(3), "dtype": "qint32"}
+    yield {"histogram": _f([0, 10, 100]), "min_val": _f(-1), "max_val": _f(1), "dtype": "qint32"}
     yield {"histogram": _f(rows[1]), "min_val": _f(2), "max_val": _f(3), "dtype": "qint8"}
 
 

@@ -43,6 +43,17 @@ def domains() -> Calls:
         yield {**given, "target_dtype": "uint4", "preserve_zero": False, "zero_point_dtype": "int32"}
 
 
+@documented(DYNAMIC, "AffineQuantizedTensor.from_hp_to_intx; choose_qparams_affine: eps and scale_dtype")
+def chosen_scale() -> Calls:
+    """eps and scale_dtype hold for the scale that is chosen, and by it for the codes and the reals."""
+    # Blocks that are narrower than eps, and scales that the dtype rounds.
+    given = {"input_float": X.astype(np.float32) * np.float32(0.3), "mapping_type": "ASYMMETRIC", "block_size": (1, 4)}
+    for mapping, target in (("ASYMMETRIC", "int8"), ("SYMMETRIC", "uint4"), ("SYMMETRIC_NO_CLIPPING_ERR", "int8")):
+        call = {**given, "mapping_type": mapping, "target_dtype": target, "zero_point_dtype": "int32"}
+        yield from ({**call, "scale_dtype": dtype} for dtype in ("float16", "bfloat16"))
+        yield {**call, "eps": 0.1}
+
+
 @documented(DYNAMIC, "AffineQuantizedTensor, fields quant_min, quant_max and zero_point_domain")
 def odd_grid() -> Calls:
     """In the floating-point domain the codes count from the middle of the grid, wherever its least code lies."""

@@ -209,6 +209,8 @@ def dequantize_shapes() -> Calls:
     scale = (np.arange(12) * 9 + 8).astype(np.uint8)
     for shape, s_shape in (((12, 8), (12, 1)), ((2, 48), (2, 6)), ((3, 2, 16), (3, 2, 2))):
         yield {"qdata": _codes(*shape), "scale": scale.reshape(s_shape)}
+    yield {"qdata": _codes(3, 16), "scale": scale.reshape(3, 4), "block_size": 8}
+    yield {"qdata": _codes(12, 16), "scale": scale.reshape(12, 1), "block_size": 32, "per_tensor_scale": _scalar(0.3)}
     yield {"qdata": _codes(2, 48), "scale": scale}
     s_t = _f32(0.1, 0.3, 3.0).reshape(3, 1, 1)
     yield {"qdata": _codes(3, 2, 16), "scale": scale.reshape(3, 2, 2), "per_tensor_scale": s_t}

@@ -104,6 +104,10 @@ def dequantized_granularity() -> Calls:
         s, z = array(np.arange(1, 2 * n + 1).reshape(2, n), "float32"), array(np.arange(2 * n).reshape(2, n), "uint8")
         yield {"x": x, "x_scale": s, "x_zero_point": z, "block_size": block, "opset": 21}
     yield {"x": x, "x_scale": array(2, "float32"), "opset": 10}
+    for name in (*INTEGERS[:1], *INTEGERS[2:], "int32", *FLOAT8, "float4_e2m1fn"):
+        codes = array([[[1, 0], [1, 1]], [[0, 1], [1, 0]]], name)
+        for axis in (-1, -3):  # of every type of code
+            yield {"x": codes, "x_scale": array([0.3, 7], "float32"), "axis": axis, "opset": 25}
 
 
 @documented(

@@ -223,6 +223,11 @@ def granularity() -> Calls:
         for axis in (0, 1, 2, -1, -3):
             yield {"x": cube, "y_scale": f(1, 0.5), "y_zero_point": u(0, 9), "axis": axis, "opset": opset}
     yield {"x": x, "y_scale": f(2), "opset": 10}
+    # Every type of code along axes counted from the end; a float8 zero point that is not 0 is another requirement's.
+    for name in (*INTEGERS[:1], *INTEGERS[2:], *FLOAT8, "float4_e2m1fn"):
+        for axis in (-1, -3):
+            z = array([0, 0 if name in FLOAT8 else 1], name)
+            yield {"x": cube, "y_scale": f(4, 2.2), "y_zero_point": z, "axis": axis, "opset": 25}
 
 
 @documented("onnx/QuantizeLinear", "QuantizeLinear, opset 21: blocked quantization, and attribute block_size")

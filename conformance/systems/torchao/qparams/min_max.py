@@ -115,6 +115,26 @@ def defaults() -> Calls:
             }
 
 
+@documented(MIN_MAX, "quant_primitives.choose_qparams_affine_with_min_max: arguments as choose_qparams_affine")
+def arguments() -> Calls:
+    """For given extremes too quant_min and quant_max are the ends of the grid, scale_dtype is the scale's,
+    preserve_zero draws the extremes out to zero, and zero_point_domain says what the zero point is."""
+    # Extremes without zero between them, and with; each argument by itself, and together.
+    for dtype in DTYPES:
+        x = {"min_val": np.array([-1.7, 0.3, -9], dtype), "max_val": np.array([0.9, 5.1, -0.7], dtype)}
+        for mapping in MAPPINGS:
+            given = {**x, "mapping_type": mapping, "block_size": (1, 2), "target_dtype": "int8"}
+            yield from ({**given, **more} for more in ({"quant_min": -7}, {"quant_max": 9}))
+            yield {**given, "quant_min": -7, "quant_max": 9}
+            yield from ({**given, "scale_dtype": name} for name in ("float16", "bfloat16", "float64"))
+            yield {**given, "zero_point_domain": "NONE"}
+        given = {**x, "mapping_type": "ASYMMETRIC", "block_size": (1, 2), "target_dtype": "uint4"}
+        yield {**given, "preserve_zero": False}
+        for preserve in (False, True):
+            yield {**given, "preserve_zero": preserve, "zero_point_domain": "FLOAT"}
+            yield {**given, "preserve_zero": preserve, "zero_point_domain": "FLOAT", "quant_min": 3, "quant_max": 12}
+
+
 @measured(MIN_MAX, "quant_primitives.choose_qparams_affine_with_min_max (the error types: measured)", aspect="refusals")
 def min_max_refusals() -> Calls:
     """Extremes of two dtypes or of integers, and a grid beyond the target dtype, are refused."""
