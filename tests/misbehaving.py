@@ -227,7 +227,7 @@ IN_A_CALL: dict[str, tuple[str, Came]] = {
     ),
     "an array that lies": (_LIAR, Came(value="array")),
     "a tensor that refuses": (_REFUSING, Came(fault="wrong result: no function", value="None")),
-    "a list in itself": ("codes = []; codes.append(codes)", Came("raised", error="RecursionError")),
+    "a list in itself": ("codes = []; codes.append(codes)", Came(fault="wrong result: nested", value="None")),
     "an endless number": ("return 10 ** 1_000_000", Came(fault="cannot be handed over", value="None")),
     # It writes where it may not.
     "argument": ("x.zero_()", Came(fault="mutated input")),

@@ -46,6 +46,7 @@ _KEPT = 8  # earlier results and arguments that are looked at again
 _SMALL = 1 << 16  # bytes: more is not kept, and poisoned at fewer sizes
 _ALIGNED = 64
 _GUARD = 64
+_DEEPEST = 32  # containers in a result
 _NUMPY = '; it is given torch tensors: for NumPy arrays say array="numpy", or @numpy after its name'
 
 
@@ -325,17 +326,20 @@ def _mode(name: Mode) -> AbstractContextManager[Any]:
             return torch.enable_grad()
 
 
-def _received(value: Any) -> Any:
+def _received(value: Any, depth: int = 0) -> Any:
     """A result as NumPy arrays over the backend's memory.
 
     Raises:
-        _NoAnswer: it holds something that has no array, such as a sparse tensor.
+        _NoAnswer: it holds something that has no array, such as a sparse tensor, or is nested deep, perhaps in itself.
     """
+    if depth > _DEEPEST:
+        msg = f"wrong result: nested more than {_DEEPEST} deep"
+        raise _NoAnswer(msg)
     match value:
         case Mapping():
-            return {k: _received(v) for k, v in value.items()}
+            return {k: _received(v, depth + 1) for k, v in value.items()}
         case tuple() | list():
-            return (tuple if isinstance(value, tuple) else list)(map(_received, value))
+            return (tuple if isinstance(value, tuple) else list)(_received(v, depth + 1) for v in value)
         case torch.Tensor() | np.ndarray():
             return _array(value)
     return value
