@@ -111,7 +111,7 @@ class FunctionWhy:
         """The choices that a result's own calls need; else a release, the calls' shape, or nothing; and each error."""
         rows = _rows(sample)
         found, apart = self._choices(self.point, rows), self._apart(rows)
-        other = [row for row in rows if not breaches(row.seen) and not self._agrees(row)]
+        other = [row for row in rows if not breaches(row.seen) and not gives(self.claimed.function, row)]
         if self.version is not None and other and not apart:
             words = said(found) or differs
             return Told("explained", f"as {_origin(self.version)}: {words}", found or (_measured(self.version),))

@@ -190,6 +190,20 @@ def test_a_release_explains_no_check_of_which_no_wrong_answer_was_kept() -> None
     assert [c.code for c in found.told(sample, "differs", "result[0] is another").causes] == ["HE999"]
 
 
+def test_a_release_that_answers_as_another_reading_would_explains_it() -> None:
+    """That one answer alone would be right by a reading takes nothing from what gives them all."""
+    document = FORMULAS["onnx/DequantizeLinear"]
+    version = FORMULAS["onnx/DequantizeLinear@reference-1.23"]
+    given = {"x": np.int32([16777217]), "x_scale": np.float32(0.1)}
+    answer = answer_of(version.function, given)
+    assert document.readings is not None
+    assert any(not differences(answer_of(document.at(p), given), answer).differing for p in document.readings.points)
+    sample = Sample("onnx::a", (Call(document.id, (), given, PLAIN, ""),), (answer,), open=True)
+    told = FunctionWhy(document, [sample], ("onnx", "onnx", "1.23.2")).told(sample, "differs", "result[0] is another")
+    assert told.outcome == "explained"
+    assert told.cause.startswith("as onnx ")
+
+
 def test_a_release_that_a_call_refutes_which_was_not_kept_explains_nothing() -> None:
     found, [told] = why(lambda g, *_: as_measured(g), [PLAINLY])
     assert told.outcome == "explained"
