@@ -49,7 +49,7 @@ class FunctionWhy:
 
     @cached_property
     def answered(self) -> list[Row]:
-        """Those but for errors where the document gives a result: what else is done may be known all the same."""
+        """Those but for errors that are not the document's: what else is done may be known all the same."""
         return [row for row in self.rows if not self._crashes(row)]
 
     @cached_property
@@ -207,8 +207,8 @@ class FunctionWhy:
         return agrees(self.claimed, row)
 
     def _crashes(self, row: Row) -> bool:
-        """Whether it raises where the document gives a result: an error has a cause of its own."""
-        return row.seen.kind == "raised" and answer_of(self.claimed.function, row.arguments).kind != "raised"
+        """Whether it raises, and the document does not raise so: an error has a cause of its own."""
+        return row.seen.kind == "raised" and not gives(self.claimed.function, row)
 
     def _apart(self, rows: Sequence[Row]) -> tuple[Cause, ...]:
         """What has a cause of its own, whatever else is known: faults, and errors that no version found makes."""
@@ -222,7 +222,7 @@ class FunctionWhy:
         return tuple(found.values())
 
     def _unexplained(self, row: Row) -> bool:
-        """Whether it raises where neither the document nor the release found does, in no region that is said."""
+        """Whether it raises as neither the document nor the release found does, in no region that is said."""
         if isinstance(self.where, Region) and holds(self.where, row):
             return False
         return self._crashes(row) and (self.version is None or not gives(self.version.function, row))

@@ -49,10 +49,11 @@ def judged(e: Evidence) -> tuple[OutcomeName, str, str]:
 def refuting(e: Evidence) -> dict[str, Judged]:
     """Of each version of the formula that does not give all answers the smallest call in which it does not.
 
-    An error where the document gives a result is left out, as a fault is: these have causes of their own.
+    An error that is not the document's is left out, as a fault is: these have causes of their own.
     """
     claimed = _claimed(e)
-    asked = [a for a in e.compared if a.call is not None and not breaches(a.actual) and not _crashed(a)]
+    erring = {id(f.compared) for f in e.findings if f.compared.actual.kind == "raised"}
+    asked = [a for a in e.compared if a.call is not None and not breaches(a.actual) and id(a) not in erring]
     asked.sort(key=lambda a: numbers(a.call and a.call.named))
     found: dict[str, Judged] = {}
     for version in FORMULAS.versions(claimed.id):

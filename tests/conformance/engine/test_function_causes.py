@@ -190,6 +190,19 @@ def test_a_release_explains_no_check_of_which_no_wrong_answer_was_kept() -> None
     assert [c.code for c in found.told(sample, "differs", "result[0] is another").causes] == ["HE999"]
 
 
+def test_another_error_than_the_document_s_is_a_cause_by_itself() -> None:
+    refused = [({**calls()[0], "block_size": (1, 3)}, PLAIN), ({**calls()[0], "mapping_type": "NONE"}, PLAIN)]
+    assert all(as_documented(given).kind == "raised" for given, _ in refused)
+
+    def does(given: Given, _: CallShape, __: int) -> Answer:
+        document = as_documented(given)
+        return Answer("raised", error=("KeyError",), message="no") if document.kind == "raised" else as_measured(given)
+
+    _, [told, plain] = why(does, [refused, PLAINLY])
+    assert plain.outcome == "explained"
+    assert [c.code for c in told.causes] == ["HE406"]
+
+
 def test_a_release_that_answers_as_another_reading_would_explains_it() -> None:
     """That one answer alone would be right by a reading takes nothing from what gives them all."""
     document = FORMULAS["onnx/DequantizeLinear"]
