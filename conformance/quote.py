@@ -164,8 +164,8 @@ def _node(tree: ast.Module, code: CodeType) -> ast.FunctionDef | ast.Lambda | No
 
 
 def _inner(code: CodeType) -> CodeType:
-    """The code of the lambda that is made; its defaults are constants too."""
-    return next(c for c in code.co_consts if isinstance(c, CodeType))
+    """The code of the lambda that is made; its defaults, which may be lambdas too, come before it."""
+    return [c for c in code.co_consts if isinstance(c, CodeType)][-1]
 
 
 def _constants(code: CodeType) -> list[str]:

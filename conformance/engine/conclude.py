@@ -87,8 +87,8 @@ def _explained(
         return why, fresh
     grids = _grids(of, samples)
     refuted = calm = 0
-    # Each on another grid, or of another piece.
-    while refuted < _TRIALS and calm < min(max(len(grids), len(why.pieces), 1), _TRIALS):
+    # Each of another piece, or on another grid.
+    while refuted < _TRIALS and calm < min(max(len(grids) + len(why.pieces), 1), _TRIALS):
         if why.key is None:
             return why, fresh
         trial = tried(why, of, grids, worker, len(fresh))

@@ -20,11 +20,10 @@ def broken(result: Result) -> tuple[Cause, ...]:
     """The cause of a result that needs no explanation: a fault, a crash, a time-out, or a property of its check."""
     if result.outcome not in {"differs", "crashed", "timed out"} or result.cause.startswith(_OURS):
         return ()
-    changed = result.cause.startswith(CHANGED)  # is what its cause says, whatever was checked
-    if result.check.startswith(CHECK) and not result.ended and result.outcome == "differs" and not changed:
-        return (Cause(property_code(result.check.removeprefix(CHECK)), result.cause),)
-    if result.check in OWN and not result.ended and result.outcome == "differs" and result.witness is not None:
-        return (_of("property", property_code(OWN[result.check])),)
+    if result.cause.startswith(CHANGED):  # whatever was checked
+        return (fault(result.cause),)
+    if result.outcome == "differs" and not result.ended and (lacking := _lacks(result)) is not None:
+        return (lacking,)
     if result.check == "zero-sign" and result.witness is not None:
         return (Cause(property_code("documented"), result.cause),)
     if result.outcome == "crashed" and not result.ended:
@@ -32,6 +31,15 @@ def broken(result: Result) -> tuple[Cause, ...]:
     cause = fault(result.cause)
     # How a process ended is what one wants to know; the details of other faults differ from check to check.
     return (Cause(cause.code, f"{cause.sentence}: {result.ended}") if result.ended else cause,)
+
+
+def _lacks(result: Result) -> Cause | None:
+    """The property that a check is about, where it is one that holds a backend to itself, or to any user's."""
+    if result.check.startswith(CHECK):
+        return Cause(property_code(result.check.removeprefix(CHECK)), result.cause)
+    if result.check in OWN and result.witness is not None:
+        return _of("property", property_code(OWN[result.check]))
+    return None
 
 
 def fault(words: str) -> Cause:

@@ -55,15 +55,14 @@ class FunctionWhy:
     @cached_property
     def point(self) -> Behaviour | None:
         """A behaviour that gives all answers: a release's, or else the one with the fewest choices changed."""
-        if self.is_doubted or self.claimed.behaviour is None:
+        if self.is_doubted or self.claimed.behaviour is None or self._has_lost_answers:
             return None
         if self.version is not None and type(self.version.behaviour) is type(self.claimed.behaviour):
             return self.version.behaviour
         found = nearest_point(self.claimed, [(r.arguments, r.seen) for r in self.rows])
         if found is None and 0 < len(self.answered) < len(self.rows):
             found = nearest_point(self.claimed, [(r.arguments, r.seen) for r in self.answered])
-        refuted = [f.behaviour for f in self._versions if f.id in self._refuted]
-        return None if found == self.claimed.behaviour or found in refuted else found
+        return None if found == self.claimed.behaviour else found
 
     @cached_property
     def version(self) -> Formula | None:
@@ -100,7 +99,7 @@ class FunctionWhy:
 
     @property
     def pieces(self) -> Sequence[tuple[Grid, Granularity]]:
-        """None: its calls have grids and granularities of their own."""
+        """No pieces: its calls have grids and granularities of their own."""
         return ()
 
     def doubted(self) -> "FunctionWhy":
@@ -108,23 +107,23 @@ class FunctionWhy:
         return replace(self, is_doubted=True)
 
     def told(self, sample: Sample, outcome: OutcomeName, differs: str) -> Told:
-        """The choices that a result's own calls need; else a release, the calls' shape, or nothing; and each error."""
+        """The choices that a result's own calls need, else a release, the calls' shape, or nothing; and its errors."""
         rows = _rows(sample)
         found, apart = self._choices(self.point, rows), self._apart(rows)
         other = [row for row in rows if not breaches(row.seen) and not gives(self.claimed.function, row)]
         if self.version is not None and other and not apart:
             words = said(found) or differs
             return Told("explained", f"as {_origin(self.version)}: {words}", found or (_measured(self.version),))
-        answered = [row for row in other if not self._crashes(row)]
+        answered = [row for row in other if not self._unexplained(row)]
         if self.version is not None and answered:
             found = found or (_measured(self.version),)
         if found:
-            spoilt = next((words for row in rows for words in breaches(row.seen)), "")
-            return Told("differs", spoilt or said((*found, *apart)), (*found, *apart))
+            spoilt = next((words for row in rows for words in breaches(row.seen)), "")  # comes first
+            return Told("differs", "; ".join(filter(None, (spoilt, said((*found, *apart))))), (*found, *apart))
         if apart and not answered:
             return Told(outcome, differs, apart)
         rest = self._rest(rows, outcome, differs)
-        return replace(rest, causes=(*rest.causes, *apart))
+        return replace(rest, cause="; ".join(filter(None, (rest.cause, said(apart)))), causes=(*rest.causes, *apart))
 
     def refuted(self, compared: Sequence[Judged]) -> Mapping[int, Array]:
         """The calls that are answered otherwise than it says."""
@@ -142,6 +141,12 @@ class FunctionWhy:
     def _refuted(self) -> set[str]:
         """The versions that do not give all answers, those that are not kept included."""
         return {name for sample in self.samples for name in sample.refuted}
+
+    @cached_property
+    def _has_lost_answers(self) -> bool:
+        """Whether a version gives all answers that are kept, and not all others: these would refute its choices too."""
+        rows, lost = self.answered or self.rows, (f for f in self._versions if f.id in self._refuted)
+        return any(all(gives(f.function, row) for row in rows) for f in lost)
 
     @cached_property
     def _sides(self) -> tuple[list[Row], list[Row]]:
@@ -212,8 +217,12 @@ class FunctionWhy:
 
     def _apart(self, rows: Sequence[Row]) -> tuple[Cause, ...]:
         """What has a cause of its own, whatever else is known: faults, and errors that no version found makes."""
-        place = "" if self.where is None else self.where.words
-        faults = [replace(fault(words), where=place) for row in rows for words in breaches(row.seen)]
+        where = self.where
+        faults = [
+            replace(fault(words), where=where.words if where is not None and holds(where, row) else "")
+            for row in rows
+            for words in breaches(row.seen)
+        ]
         crashes = (row for row in rows if self._unexplained(row))
         errors = [raised(differences(answer_of(self.claimed.function, r.arguments), r.seen).words) for r in crashes]
         found: dict[str, Cause] = {}

@@ -34,7 +34,7 @@ _WHOLE = 12  # calls of a function that differ, and as many that agree
 _NUMBERS = 4096  # in one of them
 _SHAPES = 200
 _WORDS, _TYPES, _BYTES = 600, 16, 1 << 21  # of a message, of an error's ancestry, of a call and its answer
-_ALL_BYTES = 1 << 24
+_ALL_BYTES = 1 << 24  # of all that is kept of a check
 
 Subject = tuple[str, str, str]
 """What has one explanation: a backend, an operation (``onnx:quantize``) or a formula's id, and a dtype."""
@@ -200,7 +200,9 @@ def _unlike(shape: CallShape) -> dict[str, Any]:
 def _shortened(answer: Answer) -> Answer:
     """An answer without what a backend may say at any length."""
     message, error = answer.message[:_WORDS], answer.error[:_TYPES]
-    return replace(answer, message=message, error=error, traceback="", printed="", faults=answer.faults[:1])
+    return replace(
+        answer, message=message, error=error, traceback="", printed="", faults=(breaches(answer) or answer.faults)[:1]
+    )
 
 
 def _with_a_form(pairs: Iterable[tuple[Call, Answer]]) -> Iterator[tuple[Call, Answer]]:

@@ -15,6 +15,7 @@ from halfeven.reference.catalogue import Formula
 
 __all__ = ["Mostly", "Row", "agrees", "exactly", "gives", "holds", "mostly", "partly"]
 
+_NOT_ALL = 1 - 1e-6  # what gives all of these is refuted by an answer that was not kept
 _LEAST = 3  # calls: of fewer whatever they have in common may be an accident
 _SECONDS = 10.0  # of a core, for the behaviours of single checks
 
@@ -100,9 +101,8 @@ def mostly(claimed: Formula, rows: Sequence[Row], versions: Sequence[Formula]) -
         if (other.id, other.behaviour) != (claimed.id, claimed.behaviour):
             wrong = [not gives(other.function, r) for r in rows]
             best, differ = (other, wrong) if sum(wrong) < sum(differ) else (best, differ)
-    # What gives all these is refuted by an answer that is none of them.
-    left = sum(differ) / len(rows) or 1 / (len(rows) + 1)
-    return None if best is claimed else Mostly(best, 1 - left, _common(rows, differ))
+    share = min(1 - sum(differ) / len(rows), _NOT_ALL)
+    return None if best is claimed else Mostly(best, share, _common(rows, differ))
 
 
 def _at_points(claimed: Formula, rows: Sequence[Row]) -> Iterator[Formula]:

@@ -68,7 +68,7 @@ class OperationWhy:
         """What it says."""
         return tuple((p.where, p.profile, p.words) for p in self.parts if p.words) or None
 
-    @property
+    @cached_property
     def pieces(self) -> Sequence[tuple[Grid, Granularity]]:
         """The grids and granularities of which something is said that is not said of all."""
         answers = [a for s in self.samples for a in s.observed(self.subject)]
@@ -207,7 +207,7 @@ class OperationWhy:
         given = [np.logical_or.reduce([self._given(part, a) for part in found.parts]) for a in answers]
         tried = [(found.words, float(np.concatenate(given).mean()) if given else 0.0)]
         groups, claimed = elements_of(self.profile, answers), self.profile.model
-        for model in dict.fromkeys(p.model for p in found.parts if p.model is not None):
+        for model in dict.fromkeys(p.model for p in found.parts if p.model is not None and p.words and groups):
             everywhere = np.concatenate([g.given_by(model) for g in groups])
             tried.append((claimed.against(model), float(everywhere.mean())))
         words, share = max(tried, key=lambda pair: pair[1])

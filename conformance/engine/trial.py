@@ -53,7 +53,9 @@ def tried(why: Why, of: Subject, grids: list[Grid], worker: Worker, turn: int) -
     if colon:
         every = worker.offer.granularities
         plain = "tensor" if "tensor" in every else every[0]
-        grid, granularity = why.pieces[turn % len(why.pieces)] if why.pieces else (grids[turn % len(grids)], plain)
+        pieces = [(grid, how) for grid, how in why.pieces if how in every]
+        places = [*pieces, *((grid, plain) for grid in grids)]
+        grid, granularity = places[turn % len(places)]
         name = next(o for o in OPERATIONS if o == operation)
         configuration = Configuration(name, dtype, grid, (), granularity)
     e = Evidence(Item(worker.offer, requirement, "trial", configuration, "quick", _SEED + turn), worker)

@@ -12,6 +12,7 @@ from halfeven.conformance.configuration import Configuration
 from halfeven.conformance.engine.call import PLAIN, Answer, Call, arguments_of, leaves, numbers
 from halfeven.conformance.engine.evidence import Evidence, Finding, Judged
 from halfeven.conformance.engine.fitting.elements import flat
+from halfeven.conformance.engine.judge import differences
 from halfeven.conformance.engine.own import own_witness
 from halfeven.conformance.engine.script import script
 from halfeven.conformance.engine.shrink import disturbed, shrunk
@@ -56,9 +57,10 @@ def witness(e: Evidence, cause: str = "") -> Witness | None:
 def _learned(e: Evidence, t: Trial) -> None:
     """A smaller call of a function may differ for another reason than the larger: what is said must hold of it too."""
     if not operation_of(t.call) and not t.before and t.actual.kind != "ended":
-        shown = Judged(t.expected, t.actual, None, t.call)
-        e.compared.append(shown)
-        e.findings.append(Finding(shown, t.difference))
+        shown, difference = Judged(t.expected, t.actual, None, t.call), differences(t.expected, t.actual)
+        if difference.differing:  # and it does not only change the process
+            e.compared.append(shown)
+            e.findings.append(Finding(shown, difference))
 
 
 def _candidates(e: Evidence, cause: str) -> Iterator[Trial]:

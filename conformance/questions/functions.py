@@ -16,15 +16,34 @@ __all__ = ["FUNCTIONS"]
 
 _EIGHT = ("float8_e4m3fn", "float8_e5m2", "float8_e4m3fnuz", "float8_e5m2fnuz")
 _SMALL = (*_EIGHT, "float8_e8m0fnu", "float6_e3m2fn", "float6_e2m3fn", "float4_e2m1fn")
+_P3109 = {f"binary8p{precision}": {"width": 8, "precision": precision} for precision in (4, 3)}
 
 
 def _f32(*values: float) -> Any:
     return np.asarray(values, np.float32)
 
 
+def _p3109(name: str) -> Callable[[Array], Array]:
+    def decoded(codes: Array) -> Array:
+        found: Array = FORMULAS["p3109/Decode"].function(codes, **_P3109[name])
+        return found
+
+    return decoded
+
+
+def _extent(name: str) -> tuple[float, float]:
+    """The largest number of a format, and the least above zero."""
+    if name in _P3109:
+        reals = _p3109(name)(np.arange(256, dtype=np.uint8))
+        found = reals[np.isfinite(reals) & (reals > 0)]
+        return float(found.max()), float(found.min())
+    least = float(FLOAT_FORMATS[name].smallest) if name != "float8_e8m0fnu" else 2.0**-127
+    return float(FLOAT_FORMATS[name].max), least
+
+
 def _large(name: str) -> dict[str, float]:
     """Inputs about the largest number of a format."""
-    largest = float(FLOAT_FORMATS[name].max)
+    largest, _ = _extent(name)
     step = largest / 16 if name != "float8_e8m0fnu" else largest / 2
     return {
         "largest": largest,
@@ -39,20 +58,12 @@ _SPECIAL = {"nan": np.nan, "-nan": np.copysign(np.nan, -1), "0": 0.0, "-0": -0.0
 
 
 def _tiny(name: str) -> dict[str, float]:
-    least = float(FLOAT_FORMATS[name].smallest) if name != "float8_e8m0fnu" else 2.0**-127
+    _, least = _extent(name)
     return {"least": least, "3/4 of it": least * 0.75, "half of it": least / 2, "1/4 of it": least / 4}
 
 
-def _p3109(rounded: Mapping[str, Any]) -> Callable[[Array], Array]:
-    def decoded(codes: Array) -> Array:
-        found: Array = FORMULAS["p3109/Decode"].function(codes, **rounded)
-        return found
-
-    return decoded
-
-
 def _small_floats(values: Callable[[str], Mapping[str, float]]) -> tuple[Asked, ...]:
-    """Every cast to a small float, of the numbers that ``values`` gives for a format."""
+    """The casts to small floats, of the numbers that ``values`` gives for a format."""
 
     def made(name: str, make: Callable[[Array], Mapping[str, Any]]) -> Mapping[str, Mapping[str, Any]]:
         return {column: make(_f32(value)) for column, value in values(name).items()}
@@ -73,10 +84,9 @@ def _small_floats(values: Callable[[str], Mapping[str, float]]) -> tuple[Asked, 
         inputs = made(name, lambda x: {"tensor": x, "exponent_bits": exponent, "mantissa_bits": mantissa})
         return Asked("aimet/float_cast", f"{exponent} and {mantissa} bits", inputs)
 
-    def by_p3109(name: str, precision: int, saturation: str) -> Asked:
-        of = {"width": 8, "precision": precision}
-        inputs = made(name, lambda x: {"x": x, **of, "saturation": saturation})
-        return Asked("p3109/Project", f"binary8p{precision}, {saturation}", inputs, decoded=_p3109(of))
+    def by_p3109(name: str, saturation: str) -> Asked:
+        inputs = made(name, lambda x: {"x": x, **_P3109[name], "saturation": saturation})
+        return Asked("p3109/Project", f"{name}, {saturation}", inputs, decoded=_p3109(name))
 
     return (
         *(encoded(name, overflow) for name in _SMALL for overflow in ("special", "saturate")),
@@ -84,8 +94,7 @@ def _small_floats(values: Callable[[str], Mapping[str, float]]) -> tuple[Asked, 
         *(by_onnx(name, saturate) for name in _EIGHT for saturate in (1, 0)),
         by_aimet("float8_e4m3fn", 4, 3),
         by_aimet("float8_e5m2", 5, 2),
-        *(by_p3109("float8_e4m3fn", 4, saturation) for saturation in ("SatFinite", "OvfInf")),
-        *(by_p3109("float8_e5m2", 3, saturation) for saturation in ("SatFinite", "OvfInf")),
+        *(by_p3109(name, saturation) for name in _P3109 for saturation in ("SatFinite", "OvfInf")),
         Asked(
             "pytorch-quantization/scaled_e4m3",
             "amax 448",

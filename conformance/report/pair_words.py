@@ -19,7 +19,7 @@ __all__ = ["PAGE", "RECORD", "to_dict", "to_markdown", "to_text", "write"]
 RECORD, PAGE = "comparison.json", "comparison.md"
 VERSION = "1.0"
 _WIDE = 600
-_SHAPE = re.compile(r"\([\d, ]*\)")
+_SHAPE = re.compile(r"\bshape \([\d, ]*\)")
 _ENTITIES = {"<": "&lt;", ">": "&gt;"}
 _HEAD = ("what", "calls", "values", "differ", "by up to")
 
@@ -107,7 +107,7 @@ def _notes(found: "Comparison") -> list[str]:
     alike: dict[str, list[tuple[str, int, str]]] = {}
     for part in found.parts:
         for why, calls in part.left.items():
-            alike.setdefault(_SHAPE.sub("(...)", why), []).append((part.name, calls, why))
+            alike.setdefault(_SHAPE.sub("shape (...)", why), []).append((part.name, calls, why))
     return [*found.left, *(_note(pattern, some) for pattern, some in alike.items())]
 
 

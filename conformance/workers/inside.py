@@ -46,7 +46,7 @@ _KEPT = 8  # earlier results and arguments that are looked at again
 _SMALL = 1 << 16  # bytes: more is not kept, and poisoned at fewer sizes
 _ALIGNED = 64
 _GUARD = 64
-_DEEPEST = 32  # containers in a result
+_DEEPEST = 32  # containers in one another, in a result
 _NUMPY = '; it is given torch tensors: for NumPy arrays say array="numpy", or @numpy after its name'
 
 

@@ -63,6 +63,7 @@ def test_a_lambda_and_a_closure_are_quoted_with_what_they_take_from_around() -> 
     assert value == 8
     assert "more = 7" in source
     assert run(lambda x: _twice(x) * _FACTOR, 3)[0] == 12
+    assert run(lambda x, by=lambda y: y + 1: by(x) * 2, 1)[0] == 4
     assert run(lambda x, by=None, *, more=(2, 3): x + more[1] if by is None else by, 1)[0] == 4
 
 

@@ -144,7 +144,7 @@ def _about(e: Evidence, inputs: int) -> dict[str, object]:
 def _asked(e: Evidence, chunk: Chunk, begun: float) -> tuple[Done, Runs] | None:
     before = time.process_time()
     [answer] = e.answers([chunk.call()])
-    e.history.clear()  # thousands of large calls, of which no witness is made
+    e.history.pop()  # thousands of large calls, of which no witness is made
     runs = _runs(e, chunk, answer)
     if runs is None:
         return None

@@ -126,6 +126,24 @@ def test_calls_of_a_dtype(sure: bool) -> None:
     assert found.doubted().where is None
 
 
+def test_a_fault_is_placed_where_it_is_and_an_error_is_told_beside_a_place() -> None:
+    checks = [[(g, PLAIN) for kind in KINDS for k in some for g in calls(kind, 1 + k / 8)] for some in ((0, 1), (2, 3))]
+
+    def does(given: Given, _: CallShape, turn: int) -> Answer:
+        answer = as_documented(given)
+        if turn == 0:
+            return Answer("returned", answer.value, faults=("mutated input: argument 0",))
+        if turn == 1:
+            return Answer("raised", error=("RuntimeError",), message="no kernel")
+        return doubled(answer) if given["input"].dtype == np.float16 else answer
+
+    found, [told, _] = why(does, checks)
+    assert found.where == Argument("input", "dtype", ("float16",))
+    assert {c.code: c.where for c in told.causes} == {"HE623": "input of float16", "HE503": "", "HE403": ""}
+    assert told.cause.startswith("differs only with input of float16: ")
+    assert told.cause.endswith("raises RuntimeError where the document gives a result: no kernel")
+
+
 def test_what_calls_of_one_check_have_in_common_is_not_said() -> None:
     """All of a check are of float16: that some of them differ tells nothing of the dtype."""
 
@@ -165,6 +183,8 @@ def test_a_fault_has_its_own_code_and_takes_no_release_away() -> None:
     told = found.told(found.samples[0], "differs", stale)
     assert told.outcome == "differs"
     assert told.causes[-1].code == "HE504"
+    assert told.cause.startswith("stale output")
+    assert "takes the least normal number" in told.cause
     assert other.outcome == "explained"
 
 
@@ -221,9 +241,9 @@ def test_a_release_that_a_call_refutes_which_was_not_kept_explains_nothing() -> 
     found, [told] = why(lambda g, *_: as_measured(g), [PLAINLY])
     assert told.outcome == "explained"
     some = [replace(s, refuted=(MEASURED.id,)) for s in found.samples]
-    [told] = [replace(found, samples=some).told(some[0], "differs", "result[0] is another")]
+    told = replace(found, samples=some).told(some[0], "differs", "result[0] is another")
     assert told.outcome == "differs"
-    assert MEASURED.version not in told.cause
+    assert [(c.code, c.share) for c in told.causes] == [("HE998", ">99% of the answers")]
 
 
 def test_a_release_that_raises_wherever_it_was_asked_is_refuted_by_an_answer_or_another_error() -> None:

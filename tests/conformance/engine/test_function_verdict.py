@@ -111,7 +111,7 @@ def test_a_version_is_not_named_where_a_large_call_refutes_it() -> None:
 
     found = result(mine)
     assert found.outcome == "differs"
-    assert [(c.code, c.share) for c in found.causes] == [("HE998", "80% of the answers")]
+    assert [(c.code, c.share) for c in found.causes] == [("HE998", ">99% of the answers")]
     assert result(by_reciprocal).outcome == "explained"
 
 
