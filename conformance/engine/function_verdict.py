@@ -9,7 +9,8 @@ from halfeven.conformance.engine.evidence import Evidence, Finding, Judged
 from halfeven.conformance.engine.explore import beyond
 from halfeven.conformance.engine.formula import formula_of
 from halfeven.conformance.engine.function_calls import function_calls
-from halfeven.conformance.engine.judge import answer_of, differences, reference_answer
+from halfeven.conformance.engine.judge import answer_of
+from halfeven.conformance.engine.readings import follows
 from halfeven.conformance.report.model import OutcomeName
 from halfeven.conformance.requirement import CALL_SHAPES
 from halfeven.conformance.systems import call_sets, judged_sets
@@ -58,16 +59,9 @@ def refuting(e: Evidence) -> dict[str, Judged]:
     found: dict[str, Judged] = {}
     for version in FORMULAS.versions(claimed.id):
         if version.id != claimed.id:
-            function = version.function
-            wrong = (a for a in asked if differences(reference_answer(function, _call(a)), a.actual).differing)
-            if (first := next(wrong, None)) is not None:
-                found[version.id] = first
+            first = next((a for a in asked if not follows(version.function, a)), None)
+            found |= {} if first is None else {version.id: first}
     return found
-
-
-def _call(asked: Judged) -> Call:
-    assert asked.call is not None, "a function's"
-    return asked.call
 
 
 def _crashed(asked: Judged) -> bool:

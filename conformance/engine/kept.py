@@ -200,9 +200,8 @@ def _unlike(shape: CallShape) -> dict[str, Any]:
 def _shortened(answer: Answer) -> Answer:
     """An answer without what a backend may say at any length."""
     message, error = answer.message[:_WORDS], answer.error[:_TYPES]
-    return replace(
-        answer, message=message, error=error, traceback="", printed="", faults=(breaches(answer) or answer.faults)[:1]
-    )
+    faults = (breaches(answer) or answer.faults)[:1]
+    return replace(answer, message=message, error=error, traceback="", printed="", faults=faults)
 
 
 def _with_a_form(pairs: Iterable[tuple[Call, Answer]]) -> Iterator[tuple[Call, Answer]]:
@@ -223,10 +222,12 @@ def _with_a_form(pairs: Iterable[tuple[Call, Answer]]) -> Iterator[tuple[Call, A
 def _small(asked: Sequence[Judged]) -> list[Judged]:
     """Of a function's calls small ones, of every kind of call, and the smallest of every kind of answer."""
     size = {id(a): numbers(a.call.named) + numbers(a.actual.value) for a in asked if a.call is not None}
-    few = [a for a in asked if size.get(id(a), _NUMBERS + 1) <= _NUMBERS]
-    known = sorted((a for a in asked if a.call is not None), key=lambda a: size[id(a)])
-    smallest = {_kind(a): a for a in reversed(known)}.values()
-    chosen = {id(a): a for a in (*smallest, *_spread(few, _WHOLE))}.values()
+    known = [a for a in asked if id(a) in size]
+    few = [a for a in known if size[id(a)] <= _NUMBERS]
+    smallest: dict[tuple[Any, ...], Judged] = {}
+    for a in sorted(known, key=lambda a: size[id(a)]):
+        smallest.setdefault(_kind(a), a)
+    chosen = {id(a): a for a in (*smallest.values(), *_spread(few, _WHOLE))}.values()
     return sorted(chosen, key=lambda a: numbers(a.call and a.call.named))
 
 

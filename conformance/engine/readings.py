@@ -18,7 +18,7 @@ from halfeven.reference.behaviour import Behaviour
 from halfeven.reference.model import EvaluationModel
 from halfeven.reference.profile import Profile
 
-__all__ = ["nearer", "read_otherwise"]
+__all__ = ["follows", "nearer", "read_otherwise"]
 
 _LOOKED_AT = 64
 _NEARER = {0: "what was expected", 2: "the answer that came"}  # by the rank of what exact numbers say
@@ -33,7 +33,7 @@ def read_otherwise(e: Evidence) -> str:
         if claimed.readings is None or claimed.behaviour is None:
             return ""
         document: Behaviour = claimed.behaviour
-        fits = (p for p in claimed.readings.points if all(_follows(claimed.at(p), a) for a in e.compared))
+        fits = (p for p in claimed.readings.points if all(follows(claimed.at(p), a) for a in e.compared))
         gap = claimed.readings.gap
     else:
         profile = e.setting.profile
@@ -49,7 +49,8 @@ def read_otherwise(e: Evidence) -> str:
     return "; ".join([*said, *([near] if near else [])])
 
 
-def _follows(function: Callable[..., Any], asked: Judged) -> bool:
+def follows(function: Callable[..., Any], asked: Judged) -> bool:
+    """Whether a formula's function gives the answer that came."""
     return not differences(answer_of(function, asked.arguments), asked.actual).differing
 
 
