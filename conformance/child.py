@@ -11,6 +11,8 @@ from dataclasses import dataclass
 from multiprocessing.connection import Connection, wait
 from typing import Any
 
+from halfeven.conformance.interrupt import interrupt
+
 __all__ = ["Ending", "Tell", "run"]
 
 Tell = Callable[[str], None]
@@ -105,18 +107,13 @@ def _signals() -> Iterator[list[int]]:
 
 def _child(sending: Connection, quiet: bool, task: Callable[..., int], arguments: tuple[Any, ...]) -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # of the terminal, which the parent answers for all
-    signal.signal(signal.SIGTERM, _interrupt)
+    signal.signal(signal.SIGTERM, interrupt)
     threading.Thread(target=_follow_parent, daemon=True).start()
     if quiet:
         nowhere = os.open(os.devnull, os.O_WRONLY)
         for descriptor in (1, 2):
             os.dup2(nowhere, descriptor)
     sending.send(task(sending.send, *arguments))
-
-
-def _interrupt(*_: object) -> None:
-    signal.signal(signal.SIGTERM, signal.SIG_IGN)  # a second one must not cut the report short
-    raise KeyboardInterrupt
 
 
 def _follow_parent() -> None:

@@ -26,6 +26,7 @@ from halfeven.conformance.engine.item import Item
 from halfeven.conformance.engine.plan import plan
 from halfeven.conformance.engine.tier import TIERS
 from halfeven.conformance.environment import environment
+from halfeven.conformance.interrupt import interrupt
 from halfeven.conformance.items import PlannedItem, record
 from halfeven.conformance.progress import Display
 from halfeven.conformance.report import codec, folder
@@ -351,12 +352,7 @@ class Session:
 def _interrupt_on_sigterm() -> None:
     """Let SIGTERM end the run as Ctrl-C does, with a report, where nobody else has taken it."""
     if threading.current_thread() is threading.main_thread() and signal.getsignal(signal.SIGTERM) is signal.SIG_DFL:
-        signal.signal(signal.SIGTERM, _interrupt)
-
-
-def _interrupt(*_: object) -> None:
-    signal.signal(signal.SIGTERM, signal.SIG_IGN)  # a second one must not cut the report short
-    raise KeyboardInterrupt
+        signal.signal(signal.SIGTERM, interrupt)
 
 
 def _is_planned(name: str) -> bool:

@@ -42,7 +42,7 @@ LAYERS = {
         ("engine.trial", "engine.function_causes", "engine.operation_causes"),
         ("engine.plan", "engine.conclude"),
         ("engine.run", "engine.pair"),
-        ("workers",),
+        ("workers", "interrupt"),
         ("child", "explaining", "progress", "questions"),
         (
             "fingerprints.cubes",

@@ -6,11 +6,13 @@ import signal
 import subprocess
 import sys
 import time
+import types
 from pathlib import Path
 
 import pytest
 
 from halfeven.conformance.child import Ending
+from halfeven.conformance.interrupt import interrupt
 from halfeven.conformance.report import codec
 
 COMMAND = [sys.executable, "-c", "import sys; from halfeven.conformance.cli import main; sys.exit(main())"]
@@ -235,3 +237,23 @@ def test_a_run_that_is_told_to_stop_leaves_a_report(folder: Path, how: signal.Si
 )
 def test_how_a_process_ended(status: int, said: str) -> None:
     assert Ending((), None, status).words == said
+
+
+def test_sigterm_waits_for_a_line_that_a_traceback_can_name() -> None:
+    """Python 3.11 has instructions of no line; pytest ended in an error of its own over a traceback of one."""
+    before = signal.signal(signal.SIGTERM, interrupt)
+
+    def until_told() -> None:
+        os.kill(os.getpid(), signal.SIGTERM)
+        while signal.getsignal(signal.SIGTERM) is interrupt:
+            pass
+
+    lineless = types.FunctionType(until_told.__code__.replace(co_linetable=b""), globals())
+    try:
+        with pytest.raises(KeyboardInterrupt) as raised:
+            lineless()
+            time.sleep(60)
+        assert all(entry.lineno >= 0 for entry in raised.traceback)
+        assert signal.getsignal(signal.SIGTERM) is signal.SIG_IGN
+    finally:
+        signal.signal(signal.SIGTERM, before)
