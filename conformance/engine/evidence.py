@@ -122,10 +122,16 @@ class Evidence:
         found: _T = self._known[name]
         return found
 
+    @property
+    def erring(self) -> list[Finding]:
+        """The calls that raise as the document does not."""
+        return [f for f in self.findings if f.compared.actual.kind == "raised"]
+
     def admit(self) -> None:
-        """Charge none of the differences: the answers follow another reading that the document admits."""
-        self.findings.clear()
-        self.differing = self.steps = 0
+        """Charge errors alone: all other answers follow another reading that the document admits."""
+        self.findings = self.erring
+        self.differing = sum(f.difference.differing for f in self.findings)
+        self.steps = 0
 
     @cached_property
     def setting(self) -> Setting:

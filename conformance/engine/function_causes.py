@@ -1,5 +1,6 @@
 """Why the answers to a documented function differ: the choices of its behaviour, a release, or the calls' shape."""
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -24,6 +25,10 @@ from halfeven.reference.behaviour import Behaviour
 from halfeven.reference.catalogue import FORMULAS, Formula
 
 __all__ = ["FunctionWhy"]
+
+_KINDS = 4  # of errors and faults of one check that are told
+_VALUES = re.compile(r"'[^']*'|-?\d[\w.+-]*|\[[^]]*\]|\([^)]*\)")
+"""What differs in the words of one error from call to call."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,7 +60,7 @@ class FunctionWhy:
     @cached_property
     def point(self) -> Behaviour | None:
         """A behaviour that gives all answers: a release's, or else the one with the fewest choices changed."""
-        if self.is_doubted or self.claimed.behaviour is None or self._has_lost_answers:
+        if self.is_doubted or self.claimed.behaviour is None or self._has_lost_answers or self._is_admitted:
             return None
         if self.version is not None and type(self.version.behaviour) is type(self.claimed.behaviour):
             return self.version.behaviour
@@ -70,7 +75,7 @@ class FunctionWhy:
         if self.is_doubted or not self.rows:
             return None
         others = (f for f in self._versions if f.id not in {self.claimed.id, *self._refuted})
-        rows = self.answered or self.rows  # where all raise, one that raises so
+        rows = self.rows if self._is_admitted else self.answered or self.rows  # where all raise, one that raises so
         return next((f for f in others if all(gives(f.function, row) for row in rows)), None)
 
     @cached_property
@@ -110,7 +115,7 @@ class FunctionWhy:
         """The choices that a result's own calls need, else a release, the calls' shape, or nothing; and its errors."""
         rows = _rows(sample)
         found, apart = self._choices(self.point, rows), self._apart(rows)
-        other = [row for row in rows if not breaches(row.seen) and not gives(self.claimed.function, row)]
+        other = [row for row in rows if not breaches(row.seen) and not self._is_right(row)]
         if self.version is not None and other and not apart:
             words = said(found) or differs
             return Told("explained", f"as {_origin(self.version)}: {words}", found or (_measured(self.version),))
@@ -153,6 +158,13 @@ class FunctionWhy:
         """The answers that are not the document's, and the others."""
         known = [(row, self._agrees(row)) for row in self.answered]
         return [row for row, good in known if not good], [row for row, good in known if good]
+
+    @cached_property
+    def _is_admitted(self) -> bool:
+        """Whether one reading that the document admits gives all answers."""
+        points = () if self.claimed.readings is None else self.claimed.readings.points
+        functions = (self.claimed.function, *map(self.claimed.at, points))
+        return bool(self.answered) and any(all(gives(f, row) for row in self.answered) for f in functions)
 
     @cached_property
     def _alone(self) -> Region | Argument | None:
@@ -211,6 +223,10 @@ class FunctionWhy:
     def _agrees(self, row: Row) -> bool:
         return agrees(self.claimed, row)
 
+    def _is_right(self, row: Row) -> bool:
+        """Whether an answer needs no cause: the document's; by a reading too, where no release gives all answers."""
+        return gives(self.claimed.function, row) or (self.version is None and self._agrees(row))
+
     def _crashes(self, row: Row) -> bool:
         """Whether it raises, and the document does not raise so: an error has a cause of its own."""
         return row.seen.kind == "raised" and not gives(self.claimed.function, row)
@@ -225,10 +241,10 @@ class FunctionWhy:
         ]
         crashes = (row for row in rows if self._unexplained(row))
         errors = [raised(differences(answer_of(self.claimed.function, r.arguments), r.seen).words) for r in crashes]
-        found: dict[str, Cause] = {}
+        found: dict[tuple[str, str], Cause] = {}
         for cause in (*faults, *errors):
-            found.setdefault(cause.code, cause)
-        return tuple(found.values())
+            found.setdefault((cause.code, _VALUES.sub("", cause.sentence)), cause)
+        return tuple(found.values())[:_KINDS]
 
     def _unexplained(self, row: Row) -> bool:
         """Whether it raises as neither the document nor the release found does, in no region that is said."""

@@ -53,7 +53,7 @@ def refuting(e: Evidence) -> dict[str, Judged]:
     An error that is not the document's is left out, as a fault is: these have causes of their own.
     """
     claimed = _claimed(e)
-    erring = {id(f.compared) for f in e.findings if f.compared.actual.kind == "raised"}
+    erring = {id(f.compared) for f in e.erring}
     asked = [a for a in e.compared if a.call is not None and not breaches(a.actual) and id(a) not in erring]
     asked.sort(key=lambda a: numbers(a.call and a.call.named))
     found: dict[str, Judged] = {}

@@ -25,22 +25,27 @@ _NEARER = {0: "what was expected", 2: "the answer that came"}  # by the rank of 
 
 
 def read_otherwise(e: Evidence) -> str:
-    """Which other reading that the document admits gives every answer, in words; empty where none does."""
-    if not e.findings or any(f.own for f in e.findings):
+    """Which other reading that the document admits gives every answer, in words; empty where none does.
+
+    Errors that are not the document's are no answers, and are charged whatever is read.
+    """
+    erring = {id(f.compared) for f in e.erring}
+    if len(erring) == len(e.findings) or any(f.own for f in e.findings):
         return ""
+    answered = [a for a in e.compared if id(a) not in erring]
     if e.item.configuration is None:
         claimed = formula_of(e.item.requirement.formula, e.item.offer.profile)
         if claimed.readings is None or claimed.behaviour is None:
             return ""
         document: Behaviour = claimed.behaviour
-        fits = (p for p in claimed.readings.points if all(follows(claimed.at(p), a) for a in e.compared))
+        fits = (p for p in claimed.readings.points if all(follows(claimed.at(p), a) for a in answered))
         gap = claimed.readings.gap
     else:
         profile = e.setting.profile
         if profile.readings is None:
             return ""
         document, gap = profile.model, profile.readings.gap
-        fits = (p for p in profile.readings.points if all(_evaluates(e, profile, p, a) for a in e.compared))
+        fits = (p for p in profile.readings.points if all(_evaluates(e, profile, p, a) for a in answered))
     point = next(fits, None)
     if point is None:
         return ""

@@ -154,16 +154,16 @@ def _conclusion(e: Evidence) -> tuple[OutcomeName, str, str, bool]:
     if e.item.configuration is None:
         outcome, cause, detail = function_verdict.judged(e)
         is_open = held.property_of(e.item) is None  # a property broken is a cause by itself
-        return outcome, cause, "\n".join(filter(None, (left, detail))), is_open
+        return outcome, cause, "\n".join(filter(None, (reading, left, detail))), is_open
     outcome, cause, is_open = operation_verdict.judged(e)
     return outcome, cause, "; ".join(filter(None, [nearer(e.setting.profile, e.findings[0]), left])), is_open
 
 
 def _agreed(e: Evidence, reading: str, left: str) -> tuple[OutcomeName, str, str, bool]:
     """What is said where no answer differs from what the document gives, in a reading that it admits."""
-    if e.raised:
-        return "crashed", next(iter(e.raised)), left, False
     said = "; ".join(filter(None, [reading, _sums(e), left]))
+    if e.raised:
+        return "crashed", next(iter(e.raised)), said, False
     return "as measured" if is_measured(e) else "bounded" if e.sums.bounded else "exact", "", said, False
 
 

@@ -12,12 +12,14 @@ from halfeven.conformance.configuration import Case, Configuration
 from halfeven.conformance.engine.call import Answer
 from halfeven.conformance.engine.clear import real_value
 from halfeven.conformance.engine.compare import compare_reals
+from halfeven.conformance.engine.conclude import concluded
 from halfeven.conformance.engine.evidence import Finding, Judged
 from halfeven.conformance.engine.judge import Difference
 from halfeven.conformance.engine.plan import plan
 from halfeven.conformance.engine.readings import nearer
-from halfeven.conformance.engine.run import run
-from halfeven.conformance.report.model import Result
+from halfeven.conformance.engine.run import answered, run
+from halfeven.conformance.properties import CHECK
+from halfeven.conformance.report.model import CONFORMING, Result
 from halfeven.conformance.requirement import CALL_SHAPES
 from halfeven.conformance.workers.inside import Inside
 from halfeven.reference import FORMULAS, PROFILES, Grid
@@ -52,6 +54,28 @@ def test_another_reading_of_a_formula_does_not_differ(product: str) -> None:
 
 def test_what_no_reading_admits_differs() -> None:
     assert {r.outcome for r in results(difference="int32")} == {"exact", "differs"}
+
+
+def test_errors_beside_another_reading_are_charged_alone() -> None:
+    point: Any = replace(DEQUANTIZE.behaviour, product="promoted")  # type: ignore[type-var, arg-type]
+    function = DEQUANTIZE.at(point)
+
+    def picky(*args: Any, **named: Any) -> Any:
+        if np.ndim(args[0] if args else named["x"]) > 1:
+            msg = "one dimension at most"
+            raise NotImplementedError(msg)
+        return function(*args, **named)
+
+    worker = Inside(Backend("tried", "onnx", functions={DEQUANTIZE.id: picky}, array="numpy"))
+    items = [i for i in plan(worker.offer) if i.configuration is None and i.requirement.basis != "silent"]
+    asked = [answered(i, worker) for i in items if i.check != CHECK]
+    found, _ = concluded([a.result for a in asked], [a.sample for a in asked if a.sample], {"tried": worker})
+    charged = [r for r in found if r.outcome not in CONFORMING]
+    causes = [c.sentence for r in charged for c in r.causes]
+    assert causes
+    assert all(sentence.startswith("raises NotImplementedError where the document") for sentence in causes)
+    assert any("another reading that the document admits" in r.detail for r in charged)
+    assert all(r.differing < r.points for r in charged if r.check == CALL_SHAPES)
 
 
 #: What documents of operations leave open, and another reading; in float16, on a grid where the readings are two.
