@@ -68,10 +68,33 @@ def tracked(batches: tuple[Array, ...], axis: Any = None) -> tuple[Array, ...]:
 
 
 @derives("pytorch-quantization/max_calibrator_amaxs@2.2.1")
-def tracked_2_2_1(batches: tuple[Array, ...], axis: Any = None) -> tuple[Array | None, ...]:
-    """The first one is the largest of all; without batches there is one, None."""
+def tracked_2_2_1(batches: tuple[Array, ...], axis: Any = None) -> tuple[Array, ...]:
+    """The first one is the largest of all."""
     _kinds(batches)
-    return (running(batches, axis), *(_one(x, axis) for x in batches[1:]))
+    return _first_of_all([_one(x, axis) for x in batches])
+
+
+def _first_of_all(parts: list[Array]) -> tuple[Array, ...]:
+    largest = _all(parts)
+    return () if largest is None else (largest, *parts[1:])
+
+
+def _from_start(x: Array, axis: Any) -> Array:
+    named = list(axis) if isinstance(axis, tuple | list) else [axis]
+    return _one(x, [d for d in range(x.ndim) if d in named])
+
+
+@derives("pytorch-quantization/max_calibrator@2.1.3")
+def running_2_1_3(batches: tuple[Array, ...], axis: Any = None) -> Array | None:
+    """Only an axis counted from the start is one."""
+    return _all([_from_start(x, axis) for x in batches])
+
+
+@derives("pytorch-quantization/max_calibrator_amaxs@2.1.3")
+def tracked_2_1_3(batches: tuple[Array, ...], axis: Any = None) -> tuple[Array, ...]:
+    """The first one is the largest of all, and only an axis counted from the start is one."""
+    _kinds(batches)
+    return _first_of_all([_from_start(x, axis) for x in batches])
 
 
 def _modelopt(x: Array, axis: Any) -> Array:

@@ -34,6 +34,25 @@ class FakeAffine(Behaviour):
         "inputs": "rounds every operation to the dtype of inputs",
         "float32": "computes in float32 or wider, and rounds the result alone to the dtype of inputs",
     })  # fmt: skip
+    checks: str = choice({
+        "all": "refuses an end that is no array, a num_bits that is no integer of 1 or more, and inputs of integers",
+        "ends": "refuses only two ends that are no arrays",
+    })  # fmt: skip
+
+
+def _check(inputs: Array, min_range: Any, max_range: Any, num_bits: Any) -> None:
+    if not hasattr(min_range, "dtype") or not hasattr(max_range, "dtype"):
+        msg = f"min_range={min_range!r}, max_range={max_range!r} is not accepted: give two 0-d arrays"
+        raise TypeError(msg)
+    if not isinstance(num_bits, int):
+        msg = f"num_bits={num_bits!r} is not accepted: give an integer of 1 or more"
+        raise TypeError(msg)
+    if num_bits < 1:
+        msg = f"num_bits={num_bits} is not accepted: give an integer of 1 or more"
+        raise ValueError(msg)
+    if inputs.dtype not in FLOATS:
+        msg = f"inputs of dtype {inputs.dtype} is not accepted: give one of {', '.join(map(str, FLOATS))}"
+        raise TypeError(msg)
 
 
 @formula(
@@ -43,6 +62,7 @@ class FakeAffine(Behaviour):
     basis=AsComputed(dtype="the inputs' dtype, every operation rounded; a range without dimensions widens nothing"),
     source="pytorch_quantization.tensor_quant.FakeAffineTensorQuantFunction.forward: measured",
     behaviour=FakeAffine(),
+    versions={"2.1.3": (FakeAffine(checks="ends"), "pytorch-quantization 2.1.3 on a CPU: measured")},
 )
 def fake_affine_tensor_quant(b: FakeAffine, inputs: Array, min_range: Any, max_range: Any, num_bits: Any = 8) -> Array:
     """``inputs`` on the 2**num_bits reals from about ``min_range`` to ``max_range``.
@@ -59,18 +79,13 @@ def fake_affine_tensor_quant(b: FakeAffine, inputs: Array, min_range: Any, max_r
         TypeError: a range that is no array, inputs of no float dtype, ``num_bits`` no integer.
         ValueError: ``num_bits`` is below 1.
     """
-    if not hasattr(min_range, "dtype") or not hasattr(max_range, "dtype"):
+    if b.checks == "all":
+        _check(inputs, min_range, max_range, num_bits)
+    ends = [v for v in (min_range, max_range) if hasattr(v, "dtype")]
+    if not ends:
         msg = f"min_range={min_range!r}, max_range={max_range!r} is not accepted: give two 0-d arrays"
         raise TypeError(msg)
-    if not isinstance(num_bits, int):
-        msg = f"num_bits={num_bits!r} is not accepted: give an integer of 1 or more"
-        raise TypeError(msg)
-    if num_bits < 1:
-        msg = f"num_bits={num_bits} is not accepted: give an integer of 1 or more"
-        raise ValueError(msg)
-    if inputs.dtype not in FLOATS:
-        msg = f"inputs of dtype {inputs.dtype} is not accepted: give one of {', '.join(map(str, FLOATS))}"
-        raise TypeError(msg)
+    min_range, max_range = (np.asarray(v, getattr(v, "dtype", ends[0].dtype)) for v in (min_range, max_range))
     lo, hi = -(2 ** (num_bits - 1)), 2 ** (num_bits - 1) - 1
     with np.errstate(all="ignore"):
         wide = np.promote_types(min_range.dtype, np.float32).type

@@ -21,9 +21,11 @@ class MaxCalibrator(Behaviour):
         "absolute": "takes the largest magnitude",
         "signed": "takes the largest value, ignoring the size of negative ones",
     })  # fmt: skip
-    axis: str = choice(
-        {"refused": "refuses an axis outside the rank", "left-out": "leaves out an axis outside the rank"}
-    )
+    axis: str = choice({
+        "refused": "refuses an axis outside the rank",
+        "left-out": "leaves out an axis outside the rank",
+        "from-start": "leaves out a negative axis and one outside the rank",
+    })  # fmt: skip
     every_axis: str = choice({
         "each": "gives each element an amax where every axis is named",
         "one": "gives all elements one amax where every axis is named",
@@ -45,6 +47,7 @@ class MaxCalibratorAmaxs(MaxCalibrator):
 MAX = MaxCalibrator()
 
 Axis = int | Sequence[int] | None
+_CPU = "pytorch-quantization 2.1.3 on a CPU: measured"
 _MODELOPT = {"axis": "left-out", "every_axis": "one", "finite": "required"}
 _EQUATION = r"\mathrm{amax}_c = \max_{t} \max_{i \in c} |x^{(t)}_i|"
 
@@ -62,7 +65,8 @@ def reduce_amax(x: Array, axis: Axis, name: str = "batches", b: MaxCalibrator = 
         msg = f"{name} of shape {x.shape} is not accepted: an empty one has no maximum"
         raise RuntimeError(msg)
     named = () if axis is None else tuple(axis) if isinstance(axis, Sequence) else (axis,)
-    known = {a % x.ndim for a in named if -x.ndim <= a < x.ndim}
+    least = 0 if b.axis == "from-start" else -x.ndim
+    known = {a % x.ndim for a in named if least <= a < x.ndim}
     if b.axis == "refused" and not all(-x.ndim <= a < x.ndim for a in named):
         msg = f"axis={axis} is not accepted for {name} of rank {x.ndim}: give one in [{-x.ndim}, {x.ndim})"
         raise ValueError(msg)
@@ -79,7 +83,10 @@ def reduce_amax(x: Array, axis: Axis, name: str = "batches", b: MaxCalibrator = 
     basis=Real(),
     source="ScaledQuantDescriptor: calib_method, axis; pytorch_quantization.calib.MaxCalibrator: measured",
     behaviour=MAX,
-    versions={"modelopt-0.47": (MaxCalibrator(**_MODELOPT), "nvidia-modelopt 0.47, MaxCalibrator: measured")},
+    versions={
+        "2.1.3": (MaxCalibrator(axis="from-start"), _CPU),
+        "modelopt-0.47": (MaxCalibrator(**_MODELOPT), "nvidia-modelopt 0.47, MaxCalibrator: measured"),
+    },
 )
 def max_calibrator(b: MaxCalibrator, batches: Sequence[Array], axis: Axis = None) -> Array | None:
     """The amax of all ``batches``, in their dtype; NaN stays; None of no batch.
@@ -116,6 +123,7 @@ def max_calibrator(b: MaxCalibrator, batches: Sequence[Array], axis: Axis = None
     source="pytorch_quantization.calib.MaxCalibrator, track_amax: measured",
     behaviour=MaxCalibratorAmaxs(),
     versions={
+        "2.1.3": (MaxCalibratorAmaxs(axis="from-start", first="running", bfloat16="refused"), _CPU),
         "2.2.1": (
             MaxCalibratorAmaxs(first="running", bfloat16="refused"),
             "pytorch-quantization 2.2.1 on a CPU: measured",
@@ -126,16 +134,14 @@ def max_calibrator(b: MaxCalibrator, batches: Sequence[Array], axis: Axis = None
         ),
     },
 )
-def max_calibrator_amaxs(
-    b: MaxCalibratorAmaxs, batches: Sequence[Array], axis: Axis = None
-) -> tuple[Array | None, ...]:
+def max_calibrator_amaxs(b: MaxCalibratorAmaxs, batches: Sequence[Array], axis: Axis = None) -> tuple[Array, ...]:
     """The amax of each batch; arguments and errors as in ``max_calibrator``.
 
-    Where the first amax shares the memory of the running maximum it is that of all batches, None of no batch.
+    Where the first amax shares the memory of the running maximum it is that of all batches.
     """
     amax = max_calibrator(b, batches, axis)
     if b.bfloat16 == "refused" and any(x.dtype == ml_dtypes.bfloat16 for x in batches):
         msg = "batches of dtype bfloat16 is not accepted: give float32, float16 or float64"
         raise TypeError(msg)
     amaxs = tuple(reduce_amax(x, axis, b=b) for x in batches)
-    return (amax, *amaxs[1:]) if b.first == "running" else amaxs
+    return (amax, *amaxs[1:]) if amax is not None and b.first == "running" else amaxs
