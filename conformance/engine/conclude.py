@@ -118,8 +118,9 @@ def _told(result: Result, sample: Sample, why: Why) -> Result:
     )  # by fewer answers than there are now
     said = why.told(sample, before, first)
     if sample.raised:
-        crash = raised(sample.raised)
-        said = Told("differs", f"{said.cause}; {crash.sentence}", (*said.causes, crash))
+        crashes = [raised(words) for words in sample.raised]
+        words = "; ".join([said.cause, *(crash.sentence for crash in crashes)])
+        said = Told("differs", words, (*said.causes, *crashes))
     return replace(result, outcome=said.outcome, cause=said.cause, causes=said.causes)
 
 

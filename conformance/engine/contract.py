@@ -1,19 +1,23 @@
 """What is said where an implementation breaks the contract of a call, or a property that has no arithmetic in it."""
 
 import re
+from collections.abc import Iterable
 
 from halfeven.conformance.codes import error_code, fault_code, other, property_code
 from halfeven.conformance.engine.call import CHANGED
 from halfeven.conformance.properties import CHECK
 from halfeven.conformance.report.model import Cause, Result
 
-__all__ = ["OWN", "broken", "fault", "raised"]
+__all__ = ["OWN", "broken", "by_kind", "fault", "raised"]
 
 #: Of the checks that hold a backend to itself, the property that it lacks.
 OWN = {"composition": "composition", "idempotence": "stays-quantized"}
 _OURS = "error in halfeven itself"
 _RAISED = re.compile(r"raises ([\w.]+) where")
 _TYPE = re.compile(r"[A-Za-z_][\w.]*")
+_KINDS = 4  # of errors and faults of one check that are told
+_VALUES = re.compile(r"'[^']*'|-?\d[\w.+-]*|\[[^]]*\]|\([^)]*\)")
+"""What differs in the words of one error from call to call."""
 
 
 def broken(result: Result) -> tuple[Cause, ...]:
@@ -62,6 +66,18 @@ def raised(words: str) -> Cause:
         return Cause(error_code(said[1]), words)
     name = words.partition(":")[0]
     return Cause(error_code(name if _TYPE.fullmatch(name) else ""), f"raises {words}")
+
+
+def by_kind(words: Iterable[str]) -> tuple[str, ...]:
+    """The first of each kind of error or fault, few in all: those that differ in values alone are of one kind.
+
+    >>> by_kind(["ValueError: n=3", "ValueError: n=4", "ValueError: no axis"])
+    ('ValueError: n=3', 'ValueError: no axis')
+    """
+    found: dict[str, str] = {}
+    for said in words:
+        found.setdefault(_VALUES.sub("", said), said)
+    return tuple(found.values())[:_KINDS]
 
 
 def _of(kind: str, code: str) -> Cause:

@@ -1,6 +1,5 @@
 """Why the answers to a documented function differ: the choices of its behaviour, a release, or the calls' shape."""
 
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -11,7 +10,7 @@ from halfeven.conformance.codes import property_code
 from halfeven.conformance.configuration import Array, Granularity
 from halfeven.conformance.engine.argument import Argument
 from halfeven.conformance.engine.call import CallShape, arguments_of, breaches
-from halfeven.conformance.engine.contract import fault, raised
+from halfeven.conformance.engine.contract import by_kind, fault, raised
 from halfeven.conformance.engine.evidence import Judged
 from halfeven.conformance.engine.judge import answer_of, differences
 from halfeven.conformance.engine.kept import Sample
@@ -25,10 +24,6 @@ from halfeven.reference.behaviour import Behaviour
 from halfeven.reference.catalogue import FORMULAS, Formula
 
 __all__ = ["FunctionWhy"]
-
-_KINDS = 4  # of errors and faults of one check that are told
-_VALUES = re.compile(r"'[^']*'|-?\d[\w.+-]*|\[[^]]*\]|\([^)]*\)")
-"""What differs in the words of one error from call to call."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -241,10 +236,8 @@ class FunctionWhy:
         ]
         crashes = (row for row in rows if self._unexplained(row))
         errors = [raised(differences(answer_of(self.claimed.function, r.arguments), r.seen).words) for r in crashes]
-        found: dict[tuple[str, str], Cause] = {}
-        for cause in (*faults, *errors):
-            found.setdefault((cause.code, _VALUES.sub("", cause.sentence)), cause)
-        return tuple(found.values())[:_KINDS]
+        found = {cause.sentence: cause for cause in reversed([*faults, *errors])}
+        return tuple(found[said] for said in by_kind(cause.sentence for cause in (*faults, *errors)))
 
     def _unexplained(self, row: Row) -> bool:
         """Whether it raises as neither the document nor the release found does, in no region that is said."""

@@ -17,6 +17,7 @@ from halfeven.conformance.configuration import Array, Case, Configuration
 from halfeven.conformance.engine import batch
 from halfeven.conformance.engine.call import Answer, Call, CallShape, arguments_of, breaches, numbers
 from halfeven.conformance.engine.company import traits_of
+from halfeven.conformance.engine.contract import by_kind
 from halfeven.conformance.engine.evidence import Evidence, Judged
 from halfeven.conformance.engine.fitting.elements import Observed
 from halfeven.conformance.engine.memory import Strided
@@ -50,7 +51,7 @@ class Sample:
         answers: what came of them.
         open: whether something differs, and why is still to be found.
         differing, agreeing: how the calls were made whose answers differ, and the others.
-        raised: of an operation the error of calls that raised while others differed.
+        raised: of an operation the errors of calls that raised while others differed, one of each kind.
         refuted: of a function the versions of it that do not give all its answers, those that are not kept included.
     """
 
@@ -60,7 +61,7 @@ class Sample:
     open: bool = False
     differing: tuple[CallShape, ...] = ()
     agreeing: tuple[CallShape, ...] = ()
-    raised: str = ""
+    raised: tuple[str, ...] = ()
     refuted: tuple[str, ...] = ()
 
     @property
@@ -132,7 +133,7 @@ def sampled(
     sides = ([a.shape for a in e.compared if (id(a) in differ) is differs] for differs in (True, False))
     differing, agreeing = (tuple(dict.fromkeys(some))[:_SHAPES] for some in sides)
     made, answers = tuple(c for c, _ in kept), tuple(a for _, a in kept)
-    raised = next(iter(e.raised), "")[:_WORDS]
+    raised = tuple(words[:_WORDS] for words in by_kind(e.raised))
     return Sample(name, made, answers, is_open, differing, agreeing, raised, tuple(against or {}))
 
 
@@ -140,7 +141,7 @@ def encoded(sample: Sample) -> str:
     """A sample as text, for a journal or another process; its name is not in it."""
     said = {
         "open": sample.open,
-        "raised": sample.raised,
+        "raised": list(sample.raised),
         "refuted": list(sample.refuted),
         **{side: [_unlike(s) for s in getattr(sample, side)] for side in ("differing", "agreeing")},
     }
@@ -164,7 +165,9 @@ def decoded(name: str, text: str) -> Sample:
         calls, said = batch.opened(data[8 : 8 + length], Call)
         answers = batch.load(data[8 + length :], Answer) if calls else []
         differing, agreeing = (tuple(CallShape(**s) for s in said[side]) for side in ("differing", "agreeing"))
-        raised, refuted = str(said.get("raised", "")), tuple(map(str, said.get("refuted", ())))  # older ones have none
+        raised, refuted = (
+            tuple(map(str, said.get(name, ()))) for name in ("raised", "refuted")
+        )  # older ones have none
         found = Sample(name, tuple(calls), tuple(answers), bool(said["open"]), differing, agreeing, raised, refuted)
         for subject in found.subjects:
             if ":" in subject[1]:

@@ -19,6 +19,7 @@ from halfeven.conformance.report import codec
 from halfeven.conformance.report.causes import UNKNOWN, by_cause
 from halfeven.conformance.report.journal import Journal, Kept
 from halfeven.conformance.report.model import CONFORMING, Result
+from halfeven.conformance.requirement import CALL_SHAPES
 from halfeven.conformance.workers.inside import Inside
 from halfeven.reference import Grid
 
@@ -230,11 +231,27 @@ def test_the_same_is_concluded_from_the_journal(tmp_path: Path) -> None:
     assert forgotten.results == here
 
 
+def test_errors_of_several_kinds_stand_beside_what_differs() -> None:
+    def picky(x: Any, scale: Any, zero_point: Any, *, qmin: int, qmax: int) -> Any:
+        if x.ndim > 2:
+            msg = f"rank {x.ndim} at most 2"
+            raise ValueError(msg)
+        if x.ndim == 2 and x.strides[-1] != x.itemsize:
+            msg = "not contiguous"
+            raise ValueError(msg)
+        return RECIPROCAL(x, scale, zero_point, qmin=qmin, qmax=qmax)
+
+    [found] = [r for r in told(picky, "boundaries", CALL_SHAPES) if r.check == CALL_SHAPES]
+    assert found.outcome == "differs"
+    assert [c.code for c in found.causes] == ["HE101", "HE402", "HE402"]
+    assert {c.sentence.partition(": ")[2].split()[0] for c in found.causes[1:]} == {"rank", "not"}
+
+
 def test_samples_are_bounded_and_survive_being_written() -> None:
     _, _, samples = asked(kernel(tail))
     assert len(samples) > 5
     for plain in samples:
-        sample = replace(plain, raised="RuntimeError: no kernel", refuted=("onnx/some@1.0",))
+        sample = replace(plain, raised=("RuntimeError: no kernel",), refuted=("onnx/some@1.0",))
         text = encoded(sample)
         assert len(text) < 40_000
         again = decoded(sample.name, text)
