@@ -90,7 +90,12 @@ class Explanation:
         return "; ".join(f"{where}{words}" for where, words in said if words)
 
 
-def explain(profile: Profile, answers: Sequence[Observed], work: Work | None = None) -> Explanation | None:
+def explain(
+    profile: Profile,
+    answers: Sequence[Observed],
+    work: Work | None = None,
+    found: Sequence[EvaluationModel] = (),
+) -> Explanation | None:
     """What gives all answers of a backend for one operation, whatever the calls were.
 
     A part of a share of 1.0 gives every answer of its region: each was checked. Profiles that are known by name come
@@ -101,6 +106,7 @@ def explain(profile: Profile, answers: Sequence[Observed], work: Work | None = N
         profile: what is claimed; its model comes first where several give the answers, and the words are against it.
         answers: of one operation and dtype.
         work: what several explanations may take together.
+        found: models that other answers of the backend follow, tried before any is sought.
 
     Returns:
         None where there is nothing to explain: no answer holds numbers of the dtype that it should.
@@ -108,7 +114,7 @@ def explain(profile: Profile, answers: Sequence[Observed], work: Work | None = N
     groups = elements_of(profile, answers)
     if not groups:
         return None
-    search = _Search(profile, groups, facts_of(groups, answers), work or Work())
+    search = _Search(profile, groups, facts_of(groups, answers), work or Work(), found)
     everywhere = np.ones(search.size, bool)
     claimed = search.given(profile.model)
     if claimed.all():
@@ -116,18 +122,25 @@ def explain(profile: Profile, answers: Sequence[Observed], work: Work | None = N
     if np.isnan(search.x[~claimed]).all():
         return _of_nan(search, claimed)
     if search.work.left <= 0:  # spent on other pieces: then only what is known by name is tried
-        found = search.known(everywhere)
-        return Explanation((), 0.0) if found is None else Explanation((found,), 1.0)
-    if (found := search.whole(everywhere)) is not None:
-        return Explanation((found,), 1.0)
+        part = search.known(everywhere)
+        return Explanation((), 0.0) if part is None else Explanation((part,), 1.0)
+    if (part := search.whole(everywhere)) is not None:
+        return Explanation((part,), 1.0)
     return _by_reading(search) or _by_factor(search) or _by_region(search) or _nearest(search)
 
 
 class _Search:
     """All elements, a sample of them that tells much, and what is known of models."""
 
-    def __init__(self, profile: Profile, groups: list[Elements], facts: Facts, work: Work) -> None:
-        self.profile, self.groups, self.facts, self.work = profile, groups, facts, work
+    def __init__(
+        self,
+        profile: Profile,
+        groups: list[Elements],
+        facts: Facts,
+        work: Work,
+        found: Sequence[EvaluationModel] = (),
+    ) -> None:
+        self.profile, self.groups, self.facts, self.work, self.found = profile, groups, facts, work, found
         self.size = sum(map(len, groups))
         self.x = np.concatenate([g.x.astype(np.float64) for g in groups])
         self._given: dict[EvaluationModel, Array] = {}
@@ -165,8 +178,8 @@ class _Search:
         return None
 
     def known(self, mask: Array) -> Part | None:
-        """The claimed model, or that of a profile that is known, where it gives all of a region."""
-        some = (self.profile.model, *(m for _, m in _named(self.profile)))
+        """The claimed model, or that of a profile or of other answers, where it gives all of a region."""
+        some = (self.profile.model, *(m for _, m in _named(self.profile)), *self.found)
         found = next((m for m in some if self._gives(m, mask)), None)
         return None if found is None else self.part((), mask, found)
 

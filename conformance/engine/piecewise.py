@@ -4,12 +4,15 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import TypeVar
 
+import numpy as np
+
 from halfeven.conformance.engine.explain import Explanation, Part, explain
 from halfeven.conformance.engine.fitting.elements import Elements, Observed, elements_of
 from halfeven.conformance.engine.fitting.fit import Work
 from halfeven.conformance.engine.region import Region
 from halfeven.reference import Grid
 from halfeven.reference.blocks import Array
+from halfeven.reference.model import EvaluationModel
 from halfeven.reference.profile import Profile
 
 __all__ = ["is_whole", "piecewise"]
@@ -36,11 +39,15 @@ def piecewise(profile: Profile, answers: Sequence[Observed], whole: Explanation,
     known: list[_Piece] = []
     lost: dict[tuple[Region, ...], list[Grid]] = {}
     for grid, some in by_grid.items():
-        found = explain(profile, some, work) if len(by_grid) > 1 else whole
-        if found is not None and is_whole(found):
-            pieces: list[_Found] = [((), found, some)]
-        else:
-            pieces = list(_of_granularities(profile, some, work))
+        pieces = _as_elsewhere(profile, some, known)
+        models = list(dict.fromkeys(k.part.model for k in known if k.part.model is not None))
+        found: Explanation | None = whole
+        if len(by_grid) > 1 and not pieces:
+            with work.half() as part:  # what is left is for its granularities
+                found = explain(profile, some, part, models)
+        if not pieces and found is not None and is_whole(found):
+            pieces = [((), found, some)]
+        pieces = pieces or list(_of_granularities(profile, some, work, models))
         if not any(of is not None for _, of, _ in pieces):
             pieces = [((), None, some)]
         for where, of, few in pieces:
@@ -58,11 +65,27 @@ def piecewise(profile: Profile, answers: Sequence[Observed], whole: Explanation,
     return Explanation(tuple(parts), 1.0, whole.nearest)
 
 
-def _of_granularities(profile: Profile, answers: Sequence[Observed], work: Work) -> Iterator[_Found]:
+def _as_elsewhere(profile: Profile, answers: Sequence[Observed], known: Sequence["_Piece"]) -> list[_Found]:
+    """Of each granularity what is known of it on another grid; nothing unless that gives all of these answers."""
+    found: list[_Found] = []
+    for granularity, some in _by(answers, lambda a: a.case.configuration.granularity).items():
+        where, groups = (Region("granularity", (granularity,)),), elements_of(profile, some)
+        parts = (k.part for k in known if k.part.where == where)
+        part = next((p for p in parts if p.given(groups).all()), None)
+        if part is None:
+            return []
+        everywhere = np.ones(sum(map(len, groups)), bool)
+        found.append((where, Explanation((replace(part, where=(), mask=everywhere),), 1.0), some))
+    return found
+
+
+def _of_granularities(
+    profile: Profile, answers: Sequence[Observed], work: Work, models: Sequence[EvaluationModel]
+) -> Iterator[_Found]:
     """Of each granularity its region, what gives all its answers, if anything does, and these."""
     pieces = _by(answers, lambda a: a.case.configuration.granularity)
     for granularity, some in pieces.items() if len(pieces) > 1 else ():
-        found = explain(profile, some, work)
+        found = explain(profile, some, work, models)
         one = found is not None and is_whole(found) and len(found.parts) == 1  # in few calls a region may be chance
         yield (Region("granularity", (granularity,)),), found if one else None, some
 

@@ -1,6 +1,7 @@
 """Which models give a set of answers, for each of the operations; nothing that gives them is left out."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import product
 
@@ -31,6 +32,14 @@ class Work:
     """The rows that may still be tried: a count, since no clock may decide what is found."""
 
     left: int = _WORK
+
+    @contextmanager
+    def half(self) -> Iterator["Work"]:
+        """At most half of what is left, of which the rest comes back."""
+        given = Work(self.left // 2)
+        self.left -= given.left
+        yield given
+        self.left += given.left
 
     @classmethod
     def of_turn(cls, turn: int) -> "Work":
