@@ -1,32 +1,39 @@
 """Piece by piece: what is found on one grid is tried on the others before anything is sought there."""
 
+from collections.abc import Sequence
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
+import pytest
 
 from halfeven.conformance.configuration import Case, Configuration
-from halfeven.conformance.engine.explain import Explanation
+from halfeven.conformance.engine import piecewise as module
+from halfeven.conformance.engine.explain import Explanation, explain
 from halfeven.conformance.engine.fitting.elements import Observed
 from halfeven.conformance.engine.fitting.fit import Work
-from halfeven.conformance.engine.piecewise import piecewise
 from halfeven.reference import Grid
 from halfeven.reference import model as evaluation
 from halfeven.reference.systems import PROFILES
 
 PROFILE = PROFILES["onnx"]
-NOTHING = Explanation((), 0.0)
 GRIDS = (Grid(-128, 127), Grid(0, 255), Grid(-8, 7))
-TENSOR = replace(PROFILE.model, rounding="half-away", clamp="before-zero-point")
-CHANNEL = replace(PROFILE.model, division="reciprocal", rounding="toward-zero")
+TENSOR = replace(PROFILE.model, rounding="half-away")
+CHANNEL = replace(PROFILE.model, rounding="toward-zero")
+GROUP = replace(PROFILE.model, rounding="ceil")
+#: More ways than one region tells apart, each with a model of its own.
+WAYS = ((TENSOR, "tensor", None), (CHANNEL, "channel", (1, 128)), (GROUP, "group", (1, 64)))
 
 
 def answers(grid: Grid) -> list[Observed]:
-    """Of one grid, parameters per tensor and per channel, each with a model of its own."""
+    """Of one grid, parameters per tensor, channel and group."""
     found = []
-    for model, granularity, block_size in ((TENSOR, "tensor", None), (CHANNEL, "channel", (1, 128))):
-        scale = np.float32([[0.1], [0.3]]) if block_size else np.float32(0.1)
+    for model, granularity, block_size in WAYS:
+        blocks = (2, 128 // block_size[1]) if block_size else ()
+        scale = np.linspace(0.1, 0.3, int(np.prod(blocks)), dtype=np.float32).reshape(blocks)
         zero = np.zeros(scale.shape, np.int32) + np.int32(2)
-        x = (np.arange(-128, 128, dtype=np.float32).reshape(2, 128) * np.float32(0.25)) * scale
+        x = np.arange(-128, 128, dtype=np.float32).reshape(2, 128) * np.float32(0.25)
+        x = x * (np.repeat(scale, block_size[1], axis=1) if block_size else scale)
         configuration = Configuration("quantize", "float32", grid, x.shape, granularity, block_size)
         case = Case(configuration, x, scale, zero)
         codes = evaluation.quantize(model, x, scale, zero, grid, block_size)
@@ -34,19 +41,30 @@ def answers(grid: Grid) -> list[Observed]:
     return found
 
 
-def spent(grids: tuple[Grid, ...]) -> int:
-    """The work that it takes, after which all answers are given."""
-    work = Work()
-    before = work.left
-    found = piecewise(PROFILE, [a for grid in grids for a in answers(grid)], NOTHING, work)
+@pytest.mark.parametrize("same", [True, False])
+def test_nothing_is_sought_where_the_same_is_done_as_on_another_grid(same: bool, monkeypatch: Any) -> None:
+    sought: list[Sequence[Observed]] = []
+
+    def counted(profile: Any, some: Sequence[Observed], *rest: Any) -> Explanation | None:
+        sought.append(some)
+        return explain(profile, some, *rest)
+
+    monkeypatch.setattr(module, "explain", counted)
+    every = [a for grid in GRIDS for a in answers(grid)]
+    if not same:
+        every[-1] = replace(every[-1], value=every[-2].value)
+    found = module.piecewise(PROFILE, every, Explanation((), 0.0), Work())
     assert found is not None
-    assert all(p.model is not None for p in found.parts)
-    assert {p.model and p.model.rounding for p in found.parts} == {"half-away", "toward-zero"}
-    return before - work.left
+    known = {p.model.rounding for p in found.parts if p.model is not None}
+    assert known >= {"half-away", "toward-zero", "ceil"}
+    assert (len(sought) == 4) == same, "one grid and its ways"
 
 
-def test_other_grids_cost_nothing_where_the_same_is_done() -> None:
-    assert 0 < spent(GRIDS[:2]) == spent(GRIDS)
+def test_models_of_another_grid_are_known_without_work() -> None:
+    for models, given in (((TENSOR, CHANNEL), True), ((), False)):
+        found = explain(PROFILE, answers(GRIDS[1])[:1], Work(0), models)
+        assert found is not None
+        assert bool(found.parts) == given
 
 
 def test_half_of_the_work_is_left_for_the_granularities() -> None:
