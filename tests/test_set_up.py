@@ -45,12 +45,16 @@ def load_script() -> Any:
 
 
 def wheel(folder: Path, name: str, version: str, *needs: str, build: str = "") -> Path:
-    """A wheel whose one module imports the first of ``needs``, and holds its own version and some bytes."""
+    """A wheel whose one module imports the first of ``needs``, and holds some bytes and its own version.
+
+    As torch's, it names its build where the wheel's version does not.
+    """
     module = name.replace("-", "_")
     path = folder / name / f"{module}-{version}{build}-py3-none-any.whl"
     path.parent.mkdir(parents=True, exist_ok=True)
+    own = version if name != "torch" or "+" in version else f"{version}+cu130"
     imports = [re.split("[ ;]", n)[0].replace("-", "_") for n in needs[:1]]
-    code = "".join(f"import {n}\n" for n in imports) + f"__version__ = {version!r}\n"
+    code = "".join(f"import {n}\n" for n in imports) + f"__version__ = {own!r}\n"
     metadata = f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n"
     metadata += "".join(f"Requires-Dist: {n}\n" for n in needs)
     tag = "Wheel-Version: 1.0\nGenerator: test\nRoot-Is-Purelib: true\nTag: py3-none-any\n"
@@ -252,6 +256,7 @@ def test_without_the_cpu_index_the_large_build_is_announced(
     assert machine.installed() == {"torch-2.13.0", "torch_needs-1.0", "nvidia_cublas-13.0"}
     size = sum(package.stat().st_size for package in packages)
     assert f"going on with the CUDA build of torch 2.13.0: 3 packages, {size / 1e6:.1f} MB" in said
+    assert (machine.home / "torch.txt").read_text() == "torch==2.13.0\n", "which pip finds again"
     assert "No matching distribution found for torch==2.13.0+cpu" in said
 
 

@@ -105,8 +105,12 @@ def in_words(sizes: Sequence[int | None]) -> str:
 
 
 def installed_torch() -> tuple[str | None, str]:
-    """The version of a torch that imports here and is new enough, else None; and what Python said."""
-    script = "import torch; print(torch.__version__)"
+    """The version, as pip knows it, of a torch that imports here and is new enough, else None; and what Python said.
+
+    The public index has the CUDA build as 2.13.0, which calls itself 2.13.0+cu130: that pip would not find again.
+    """
+    known = "next((d.version for d in metadata.distributions(name='torch')), torch.__version__)"
+    script = f"import torch; from importlib import metadata; print({known})"
     ran = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
     version = ran.stdout.strip()
     return version if ran.returncode == 0 and enough(version, OLDEST) else None, (ran.stderr.strip() or version)
