@@ -119,34 +119,79 @@ def _accepts(view: AffineView, block_size: BlockSize | None) -> bool:
     return True
 
 
-def script(fn: Callable[..., Any], view: AffineView, c: Configuration) -> Spelt:
-    """How ``fn`` is called with the document's arguments on ``x`` (or ``q``), the scale and the zero point."""
+def script(of: operation, c: Configuration) -> Spelt:
+    """How its function is called with the document's arguments on ``x`` (or ``q``), the scale and the zero point."""
+    view = of.view
     profile, shape = PROFILES[view.profile], () if c.block_size is None else parameter_shape(c.shape, c.block_size)
     codes = c.operation == "dequantize"
     held = code_dtype(c.grid) if codes and profile.codes == "integer" else DTYPES[c.dtype]
     scale = DTYPES[c.dtype if profile.scale_dtype == "input" else "float32"]
-    stand_ins = {"q" if codes else "x": np.full(c.shape, 1, held)}
-    stand_ins |= dict(zip(profile.parameters, (np.full(shape, 2, scale), np.full(shape, 3, np.int32)), strict=False))
-    arrays = [*stand_ins.values(), np.zeros(shape, np.int32)][:3]
+    names = ["q" if codes else "x", *profile.parameters]
+    dtypes = (held, scale, np.dtype(np.int32))
+    shapes = (c.shape, shape, shape)
+
+    def filled(first: int) -> list[Array]:
+        return [np.full(s, first + i, d) for i, (s, d) in enumerate(zip(shapes, dtypes, strict=True))]
+
+    def given(arrays: list[Array]) -> Mapping[str, Any]:
+        arrays = [*arrays[: len(names)], *(np.zeros(shape, np.int32) for _ in arrays[len(names) :])]
+        return view.arguments(*arrays, c.grid, c.block_size, DTYPES[c.dtype])
+
     try:
-        given = view.arguments(*arrays, c.grid, c.block_size, DTYPES[c.dtype])
+        one, other = given(filled(1)), given(filled(2))
     except ValueError as reason:
         raise NoScript(str(reason)) from None
-    return spelt(fn, {key: _spelt(value, stand_ins) for key, value in given.items()})
+    stand_ins = dict(zip(names, filled(1), strict=False))
+    python = _TORCH if of.array == "torch" else _NUMPY
+    # A number that is another with other arrays is one of these, of one element.
+    told = {k: v for k, v in one.items() if isinstance(v, int | float) and v != other[k]}
+    if computed := [k for k, v in told.items() if other[k] != v + 1]:
+        msg = f"{computed[0]} is computed from the arrays"
+        raise NoScript(msg)
+    numbers = {k: f"{names[int(v) - 1]}.item()" for k, v in told.items()}
+    return spelt(of.fn, {key: numbers.get(key) or _spelt(value, stand_ins, python) for key, value in one.items()})
 
 
-def _spelt(value: Any, stand_ins: Mapping[str, Array]) -> str:
+@dataclass(frozen=True)
+class _Python:
+    """How an array of one kind is made of another, in Python."""
+
+    zeros: str
+    repeat: str
+    expand: str
+    cast: str
+
+
+_TORCH = _Python(
+    "torch.zeros({shape}, dtype=torch.{dtype})",
+    "{name}.repeat_interleave({times}, {axis})",
+    "{name}.expand({shape})",
+    "{name}.to(torch.{dtype})",
+)
+_NUMPY = _Python(
+    "np.zeros({shape}, {dtype})",
+    "np.repeat({name}, {times}, {axis})",
+    "np.broadcast_to({name}, {shape})",
+    "{name}.astype({dtype})",
+)
+
+
+def _spelt(value: Any, stand_ins: Mapping[str, Array], python: _Python) -> str:
     """Python for an argument: the name of the array whose elements it has, in another shape or dtype perhaps."""
     if not isinstance(value, np.ndarray) or not value.size:
         return repr(value)
+    dtype = value.dtype.name
+    if python is _NUMPY:
+        dtype = f"{'np' if hasattr(np, dtype) else 'ml_dtypes'}.{dtype}"
     if not 1 <= (place := int(value.flat[0])) <= len(stand_ins):  # a zero point that the document has not
-        return f"torch.zeros({value.shape}, dtype=torch.{value.dtype.name})"
+        return python.zeros.format(shape=value.shape, dtype=dtype)
     name, array = list(stand_ins.items())[place - 1]
     if value.ndim == array.ndim and value.size != array.size:  # each element has its block's
         times = [n // max(p, 1) for n, p in zip(value.shape, array.shape, strict=True)]
-        name += "".join(f".repeat_interleave({t}, {d})" for d, t in enumerate(times) if t > 1)
+        for axis, t in enumerate(times):
+            name = python.repeat.format(name=name, times=t, axis=axis) if t > 1 else name
     elif value.size != array.size:
-        name += f".expand({', '.join(map(str, value.shape))})"
+        name = python.expand.format(name=name, shape=value.shape)
     elif value.shape != array.shape:
         name += f".reshape({value.shape})"
-    return name if value.dtype == array.dtype else f"{name}.to(torch.{value.dtype.name})"
+    return name if value.dtype == array.dtype else python.cast.format(name=name, dtype=dtype)

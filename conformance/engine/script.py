@@ -4,6 +4,7 @@ Every script ends with two lines that begin with ``expected`` and ``actual``, wh
 ends its process there is no second line.
 """
 
+import builtins
 from collections.abc import Iterator, Mapping
 from math import prod
 from typing import Any
@@ -180,11 +181,14 @@ class Script:
         expected = self.t.expected
         said = f"raises {expected.error[0]}" if expected.kind == "raised" else "a result"
         got = ["else:", '    print("actual  ", "a result")']
+        # Where it can be named, only the error that was seen: a mistake of the script's shows nothing.
+        seen = next(iter(self.t.actual.error), "")
+        known = seen if isinstance(getattr(builtins, seen, None), type) else "Exception"
         return [
             f'print("expected", "{said}")',
             "try:",
             *_indented(self._call(self.result)),
-            "except Exception as error:",
+            f"except {known} as error:",
             '    print("actual  ", "raises", type(error).__name__)',
             *got,
         ]

@@ -116,7 +116,7 @@ class Inside:
             return Spelt(*self.backend.script(configuration))
         function = self._functions[formula]
         if configuration is not None and isinstance(function, operation):
-            return script(function.fn, function.view, configuration)
+            return script(function, configuration)
         return spelt(function, passed)
 
     def path(self) -> str:

@@ -1,13 +1,17 @@
 """A function with a document's own arguments is checked on a grid too, by way of the formula's affine view."""
 
+from dataclasses import replace
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 import pytest
 import torch
 
 from halfeven.conformance import check, view
 from halfeven.conformance.backends.protocol import Unsupported
+from halfeven.conformance.configuration import Configuration
+from halfeven.conformance.quote import NoScript
 from halfeven.reference import FORMULAS, PROFILES, Grid
 from halfeven.reference.catalogue import Formula
 from halfeven.reference.rounding import half_up
@@ -113,3 +117,38 @@ def test_a_call_that_the_document_has_no_arguments_for_is_not_run() -> None:
             qmax=255,
             block_size=(1, 2),
         )
+
+
+def taken(**named: Any) -> dict[str, Any]:
+    return named
+
+
+@pytest.mark.parametrize("array", ["torch", "numpy"])
+@pytest.mark.parametrize("formula", VIEWS, ids=lambda f: f.id)
+def test_a_script_hands_over_what_the_operation_does(formula: Formula, array: Any) -> None:
+    assert formula.affine is not None
+    profile, name = PROFILES[formula.affine.profile], formula.affine.operation
+    of = view.operation(taken, replace(formula.affine, result=dict), array)
+    made = 0
+    for blocks, shape in BLOCKS:
+        c = Configuration(name, "float32", next(filter(profile.accepts, GRIDS)), (6, 4), "any", blocks)
+        x = np.arange(24).reshape(6, 4).astype(np.int8 if name == "dequantize" else np.float32)
+        x = x.astype(np.float32) if profile.codes == "input" else x
+        scale = (np.arange(1, 1 + int(np.prod(shape)), dtype=np.float32) / 4).reshape(shape)
+        arrays = [x, scale, np.full(shape, 2, np.int32)][: 1 + len(profile.parameters)]
+        given = [torch.from_numpy(a) for a in arrays] if array == "torch" else arrays
+        more = {"dtype": np.dtype(np.float32)} if name == "dequantize" else {}
+        try:
+            spelt = view.script(of, c)
+            expected = of(*given, qmin=c.grid.qmin, qmax=c.grid.qmax, block_size=blocks, **more)
+        except (NoScript, Unsupported):
+            continue
+        names = dict(zip(["q" if name == "dequantize" else "x", *profile.parameters], given, strict=True))
+        found = eval(spelt.called, {"taken": taken, "np": np, "torch": torch, "ml_dtypes": ml_dtypes, **names})
+        assert found.keys() == expected.keys()
+        for key, value in found.items():
+            assert type(value) is type(expected[key]) or isinstance(value, np.ndarray | np.generic), key
+            assert getattr(value, "dtype", None) == getattr(expected[key], "dtype", None), key
+            assert np.array_equal(np.asarray(value), np.asarray(expected[key])), key
+        made += 1
+    assert made
