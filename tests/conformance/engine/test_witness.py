@@ -35,7 +35,7 @@ CLASSES: dict[str, str] = {
     "scalar_grows": "tuple(actual.shape)",
     "nothing": "type(actual).__name__",
     "mutates": "before = x",
-    "raises": "except Exception as error:",
+    "raises": "except IndexError as error:",
     "one_buffer": "earlier = one_buffer(",
     "first_zero_point": "earlier = first_zero_point(",
     "no_grad_is_fast": "with torch.",
