@@ -285,7 +285,9 @@ def test_no_adapter_offers_what_its_profile_does_not_document() -> None:
 
 def test_every_registered_backend_is_tested_here() -> None:
     quantize = {name for name, entry in REGISTRY.items() if entry.adapter or _has_view(name)}
-    assert quantize - set(CLAIMS) == {"modelopt", "torchao.pt2e", "onnxruntime.graphs"}, "tested by their formulas"
+    assert quantize - set(CLAIMS) == {"modelopt", "pytorch-quantization", "torchao.pt2e", "onnxruntime.graphs"}, (
+        "tested by their formulas"
+    )
 
 
 def _has_view(name: str) -> bool:
