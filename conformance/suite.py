@@ -30,7 +30,7 @@ from halfeven.conformance.workers.inside import Inside
 from halfeven.reference import Grid
 from halfeven.reference.catalogue import FORMULAS
 from halfeven.reference.profile import Operation
-from halfeven.reference.systems import PROFILES, profile_of
+from halfeven.reference.systems import PROFILES, claim_of, profile_of
 
 __all__ = ["Verdict", "check", "conformance_suite", "failure"]
 
@@ -193,9 +193,8 @@ def _of_formula(fn: Any, formula: str, profile: str | None, array: ArrayKind | N
         msg = f"formula={formula!r} is not accepted{nearest(str(formula), [*FORMULAS])}"
         raise ValueError(msg)
     known = FORMULAS[formula]
-    own = profile_of(known)
-    claim = own or f"{known.system}@{known.version}".rstrip("@")
-    affine = known.affine if own else None  # else its operation would be held to the document's
+    claim = claim_of(known)
+    affine = known.affine if profile_of(known) else None  # else its operation would be held to the document's
     profile = None if profile is None else canonical_profile(profile)
     fitting = [p for p in PROFILES if p.partition("@")[0] == claim.partition("@")[0]]
     if profile is not None and profile not in fitting:

@@ -10,7 +10,7 @@ from halfeven.conformance.configuration import grid_of, is_grid
 from halfeven.conformance.quote import Spelt, spelt
 from halfeven.reference.catalogue import FORMULAS
 from halfeven.reference.profile import OPERATIONS
-from halfeven.reference.systems import profile_of
+from halfeven.reference.systems import claim_of
 
 __all__ = ["called", "plain", "word"]
 
@@ -44,8 +44,7 @@ def called(source: Any, words: Sequence[str], profile: str | None = None) -> Bac
     formula = next((w for w in words if w in FORMULAS), None)
     made = plain(source, operation, array, formula)
     if formula is not None:
-        known = FORMULAS[formula]
-        made = replace(made, profile=profile_of(known) or f"{known.system}@{known.version}".rstrip("@"))
+        made = replace(made, profile=claim_of(FORMULAS[formula]))
     if profile is not None:
         takes_any = isinstance(made.operations.get(operation), _Called) and made.profile == _PLAIN  # type: ignore[call-overload]
         made = replace(made, profile=profile) if takes_any else adapt(made, profile=profile)

@@ -136,11 +136,11 @@ def _named(name: str) -> tuple[str, Sequence[str], Sequence[str]]:
     from halfeven.conformance.nearest import nearest
     from halfeven.conformance.requirements import requirements
     from halfeven.reference.catalogue import FORMULAS
-    from halfeven.reference.systems import PROFILES, has_own_operations, profile_of
+    from halfeven.reference.systems import PROFILES, claim_of, has_own_operations
 
     if name in FORMULAS:
         f = FORMULAS[name]
-        claim = profile_of(f) or f"{f.system}@{f.version}".rstrip("@")
+        claim = claim_of(f)
         symbol = f.id.partition("@")[0]
         if not any(r.called and r.formula == symbol for r in requirements(claim)):
             msg = f"FORMULA={name!r} is not accepted: no calls decide it; export an operation of its profile {claim}"

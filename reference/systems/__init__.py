@@ -15,7 +15,7 @@ from halfeven.reference.choices import Signed
 from halfeven.reference.model import EvaluationModel
 from halfeven.reference.profile import Profile
 
-__all__ = ["PROFILES", "SYSTEMS", "has_own_operations", "profile_of", "system_of"]
+__all__ = ["PROFILES", "SYSTEMS", "claim_of", "has_own_operations", "profile_of", "system_of"]
 
 
 def _modules() -> Iterator[ModuleType]:
@@ -72,6 +72,11 @@ def profile_of(formula: Formula) -> str | None:
     if isinstance(point, Signed):
         return next((p.name for p in own if p.model.at(point) == p.model), None)
     return next((p.name for p in own if p.name == name), None)
+
+
+def claim_of(formula: Formula) -> str:
+    """The profile that a backend of this formula claims: that of its operation, else its system's or release's."""
+    return profile_of(formula) or f"{formula.system}@{formula.version}".rstrip("@")
 
 
 def system_of(name: str) -> str:

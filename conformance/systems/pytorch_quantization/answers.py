@@ -6,6 +6,10 @@ It has neither e4m3 nor, without a GPU, the search for the least squared error.
 from collections.abc import Callable
 from typing import Any
 
+from halfeven.conformance.systems.pytorch_quantization.calibrators import collected
+from halfeven.conformance.systems.pytorch_quantization.gradients import clip_gradients
+from halfeven.conformance.systems.pytorch_quantization.histogram import counted, holding
+
 __all__ = ["ANSWERS"]
 
 _FIELDS = (
@@ -93,9 +97,7 @@ def clip_backward(inputs: Any, clip_value_min: Any, clip_value_max: Any, grad_ou
     """The gradients that autograd hands to the inputs and to both bounds."""
     from pytorch_quantization.nn.functional import clip as clip_function
 
-    leaves = [t.clone().requires_grad_() for t in (inputs, clip_value_min, clip_value_max)]
-    clip_function(*leaves).backward(grad_outputs)
-    return leaves[0].grad, leaves[1].grad, leaves[2].grad
+    return clip_gradients(clip_function, (inputs, clip_value_min, clip_value_max), grad_outputs)
 
 
 def _given(arguments: dict[str, Any]) -> dict[str, Any]:
@@ -178,41 +180,28 @@ def max_calibrator(batches: Any, axis: Any = None) -> Any:
     """Every batch collected, then the amax."""
     from pytorch_quantization.calib import MaxCalibrator
 
-    calibrator = MaxCalibrator(8, axis, False)
-    for batch in batches:
-        calibrator.collect(batch)
-    return calibrator.compute_amax()
+    return collected(MaxCalibrator(8, axis, False), batches).compute_amax()
 
 
 def max_calibrator_amaxs(batches: Any, axis: Any = None) -> Any:
     """Every batch collected, then the amax of each."""
     from pytorch_quantization.calib import MaxCalibrator
 
-    calibrator = MaxCalibrator(8, axis, False, track_amax=True)
-    for batch in batches:
-        calibrator.collect(batch)
-    return tuple(calibrator.amaxs)
+    return tuple(collected(MaxCalibrator(8, axis, False, track_amax=True), batches).amaxs)
 
 
 def histogram(batches: Any, num_bins: int = 2048, skip_zeros: bool = False) -> Any:
     """Every batch collected, then counts and edges."""
     from pytorch_quantization.calib import HistogramCalibrator
 
-    calibrator = HistogramCalibrator(8, None, False, num_bins=num_bins, skip_zeros=skip_zeros)
-    for batch in batches:
-        calibrator.collect(batch)
-    if calibrator._calib_hist is None:
-        return None
-    return calibrator._calib_hist, calibrator._calib_bin_edges
+    return counted(collected(HistogramCalibrator(8, None, False, num_bins=num_bins, skip_zeros=skip_zeros), batches))
 
 
 def percentile_amax(hist: Any, edges: Any, percentile: float = 99.99) -> Any:
     """compute_amax of a calibrator that holds the counts and edges."""
     from pytorch_quantization.calib import HistogramCalibrator
 
-    calibrator = HistogramCalibrator(8, None, False)
-    calibrator._calib_hist, calibrator._calib_bin_edges = hist, edges
-    return calibrator.compute_amax("percentile", percentile=percentile)
+    return holding(HistogramCalibrator(8, None, False), hist, edges).compute_amax("percentile", percentile=percentile)
 
 
 def entropy_amax(
@@ -221,9 +210,9 @@ def entropy_amax(
     """compute_amax of a calibrator that holds the counts and edges."""
     from pytorch_quantization.calib import HistogramCalibrator
 
-    calibrator = HistogramCalibrator(num_bits, None, unsigned)
-    calibrator._calib_hist, calibrator._calib_bin_edges = hist, edges
-    return calibrator.compute_amax("entropy", stride=stride, start_bin=start_bin)
+    return holding(HistogramCalibrator(num_bits, None, unsigned), hist, edges).compute_amax(
+        "entropy", stride=stride, start_bin=start_bin
+    )
 
 
 ANSWERS: dict[str, dict[str, Callable[..., Any]]] = {

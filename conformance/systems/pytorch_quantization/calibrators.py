@@ -8,7 +8,7 @@ import numpy as np
 
 from halfeven.conformance.requirement import Calls, documented, expected, measured
 
-__all__ = ["ANSWERS"]
+__all__ = ["ANSWERS", "collected"]
 
 BOTH = ("pytorch-quantization/max_calibrator", "pytorch-quantization/max_calibrator_amaxs")
 F32 = np.dtype(np.float32)
@@ -99,24 +99,25 @@ def refusals() -> Calls:
     yield {"batches": (np.zeros((0, 2), F32),)}
 
 
+def collected(calibrator: Any, batches: Any) -> Any:
+    """The calibrator, of either library, that has collected every batch."""
+    for batch in batches:
+        calibrator.collect(batch)
+    return calibrator
+
+
 def max_calibrator(batches: Any, axis: Any = None) -> Any:
     """Every batch collected, then the amax."""
     from modelopt.torch.quantization.calib import MaxCalibrator
 
-    calibrator = MaxCalibrator(8, axis, False)
-    for batch in batches:
-        calibrator.collect(batch)
-    return calibrator.compute_amax()
+    return collected(MaxCalibrator(8, axis, False), batches).compute_amax()
 
 
 def max_calibrator_amaxs(batches: Any, axis: Any = None) -> Any:
     """Every batch collected, then the amax of each."""
     from modelopt.torch.quantization.calib import MaxCalibrator
 
-    calibrator = MaxCalibrator(8, axis, False, track_amax=True)
-    for batch in batches:
-        calibrator.collect(batch)
-    return tuple(calibrator.amaxs)
+    return tuple(collected(MaxCalibrator(8, axis, False, track_amax=True), batches).amaxs)
 
 
 ANSWERS: dict[str, dict[str, Callable[..., Any]]] = {

@@ -9,7 +9,7 @@ import numpy as np
 from halfeven.conformance.requirement import Arguments, Calls, documented, measured
 from halfeven.conformance.systems.pytorch_quantization.tensor_quant import around
 
-__all__ = ["ANSWERS"]
+__all__ = ["ANSWERS", "clip_gradients"]
 
 P = "pytorch-quantization/"
 AFFINE = P + "fake_affine_tensor_quant_backward"
@@ -197,13 +197,18 @@ def clip(inputs: Any, clip_value_min: Any, clip_value_max: Any) -> Any:
     return clip_function(inputs, clip_value_min, clip_value_max)
 
 
+def clip_gradients(clip_function: Any, given: tuple[Any, Any, Any], grad_outputs: Any) -> tuple[Any, Any, Any]:
+    """What autograd hands to each tensor that a clip function, of either library, is given."""
+    leaves = [t.clone().requires_grad_() for t in given]
+    clip_function(*leaves).backward(grad_outputs)
+    return leaves[0].grad, leaves[1].grad, leaves[2].grad
+
+
 def clip_backward(inputs: Any, clip_value_min: Any, clip_value_max: Any, grad_outputs: Any) -> tuple[Any, Any, Any]:
     """The gradients that autograd hands to the inputs and to both bounds."""
     from modelopt.torch.quantization.nn.functional import clip as clip_function
 
-    leaves = [t.clone().requires_grad_() for t in (inputs, clip_value_min, clip_value_max)]
-    clip_function(*leaves).backward(grad_outputs)
-    return leaves[0].grad, leaves[1].grad, leaves[2].grad
+    return clip_gradients(clip_function, (inputs, clip_value_min, clip_value_max), grad_outputs)
 
 
 ANSWERS: dict[str, dict[str, Callable[..., Any]]] = {

@@ -6,8 +6,9 @@ from typing import Any
 import numpy as np
 
 from halfeven.conformance.requirement import Calls, measured
+from halfeven.conformance.systems.pytorch_quantization.calibrators import collected
 
-__all__ = ["ANSWERS"]
+__all__ = ["ANSWERS", "counted", "holding"]
 
 P = "pytorch-quantization/"
 HISTOGRAM, PERCENTILE, MSE, ENTROPY = (P + n for n in ("histogram", "percentile_amax", "mse_amax", "entropy_amax"))
@@ -228,25 +229,29 @@ def entropy_refusals() -> Calls:
 # ruff: noqa: SLF001 - a calibrator gives its counts and edges out, and takes them, in no other way
 
 
+def counted(calibrator: Any) -> Any:
+    """Counts and edges of a calibrator of either library; None where it has collected nothing."""
+    return None if calibrator._calib_hist is None else (calibrator._calib_hist, calibrator._calib_bin_edges)
+
+
+def holding(calibrator: Any, hist: Any, edges: Any) -> Any:
+    """The calibrator with these counts and edges."""
+    calibrator._calib_hist, calibrator._calib_bin_edges = hist, edges
+    return calibrator
+
+
 def histogram(batches: Any, num_bins: int = 2048, skip_zeros: bool = False) -> Any:
     """Every batch collected, then counts and edges."""
     from modelopt.torch.quantization.calib import HistogramCalibrator
 
-    calibrator = HistogramCalibrator(8, None, False, num_bins=num_bins, skip_zeros=skip_zeros)
-    for batch in batches:
-        calibrator.collect(batch)
-    if calibrator._calib_hist is None:
-        return None
-    return calibrator._calib_hist, calibrator._calib_bin_edges
+    return counted(collected(HistogramCalibrator(8, None, False, num_bins=num_bins, skip_zeros=skip_zeros), batches))
 
 
 def percentile_amax(hist: Any, edges: Any, percentile: float = 99.99) -> Any:
     """compute_amax of a calibrator that holds the counts and edges."""
     from modelopt.torch.quantization.calib import HistogramCalibrator
 
-    calibrator = HistogramCalibrator(8, None, False)
-    calibrator._calib_hist, calibrator._calib_bin_edges = hist, edges
-    return calibrator.compute_amax("percentile", percentile=percentile)
+    return holding(HistogramCalibrator(8, None, False), hist, edges).compute_amax("percentile", percentile=percentile)
 
 
 def mse_amax(
@@ -255,9 +260,9 @@ def mse_amax(
     """compute_amax of a calibrator that holds the counts and edges."""
     from modelopt.torch.quantization.calib import HistogramCalibrator
 
-    calibrator = HistogramCalibrator(num_bits, None, unsigned)
-    calibrator._calib_hist, calibrator._calib_bin_edges = hist, edges
-    return calibrator.compute_amax("mse", stride=stride, start_bin=start_bin)
+    return holding(HistogramCalibrator(num_bits, None, unsigned), hist, edges).compute_amax(
+        "mse", stride=stride, start_bin=start_bin
+    )
 
 
 def entropy_amax(
@@ -266,9 +271,9 @@ def entropy_amax(
     """compute_amax of a calibrator that holds the counts and edges."""
     from modelopt.torch.quantization.calib import HistogramCalibrator
 
-    calibrator = HistogramCalibrator(num_bits, None, unsigned)
-    calibrator._calib_hist, calibrator._calib_bin_edges = hist, edges
-    return calibrator.compute_amax("entropy", stride=stride, start_bin=start_bin)
+    return holding(HistogramCalibrator(num_bits, None, unsigned), hist, edges).compute_amax(
+        "entropy", stride=stride, start_bin=start_bin
+    )
 
 
 ANSWERS: dict[str, dict[str, Callable[..., Any]]] = {

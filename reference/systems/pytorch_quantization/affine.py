@@ -9,7 +9,7 @@ from halfeven.reference.behaviour import Behaviour, choice, roundings
 from halfeven.reference.blocks import Array
 from halfeven.reference.catalogue import AsComputed, formula
 from halfeven.reference.rounding import ROUNDINGS
-from halfeven.reference.systems.pytorch_quantization.tensor_quant import FLOATS, operands
+from halfeven.reference.systems.pytorch_quantization.tensor_quant import FLOATS, check_width, operands
 
 __all__ = ["fake_affine_tensor_quant"]
 
@@ -44,12 +44,7 @@ def _check(inputs: Array, min_range: Any, max_range: Any, num_bits: Any) -> None
     if not hasattr(min_range, "dtype") or not hasattr(max_range, "dtype"):
         msg = f"min_range={min_range!r}, max_range={max_range!r} is not accepted: give two 0-d arrays"
         raise TypeError(msg)
-    if not isinstance(num_bits, int):
-        msg = f"num_bits={num_bits!r} is not accepted: give an integer of 1 or more"
-        raise TypeError(msg)
-    if num_bits < 1:
-        msg = f"num_bits={num_bits} is not accepted: give an integer of 1 or more"
-        raise ValueError(msg)
+    check_width(num_bits)
     if inputs.dtype not in FLOATS:
         msg = f"inputs of dtype {inputs.dtype} is not accepted: give one of {', '.join(map(str, FLOATS))}"
         raise TypeError(msg)

@@ -22,6 +22,7 @@ __all__ = [
     "PYTORCH_QUANTIZATION",
     "TENSOR_QUANT",
     "TensorQuant",
+    "check_width",
     "fake_tensor_quant",
     "operands",
     "tensor_quant",
@@ -143,7 +144,7 @@ def _check(b: TensorQuant, inputs: Array, amax: Any, num_bits: Any, unsigned: bo
 
 
 def _check_values(inputs: Array, amax: Array, num_bits: Any, unsigned: bool) -> None:
-    _check_width(num_bits)
+    check_width(num_bits)
     if inputs.dtype not in FLOATS:
         msg = f"inputs of dtype {inputs.dtype} is not accepted: give one of {', '.join(map(str, FLOATS))}"
         raise TypeError(msg)
@@ -160,7 +161,8 @@ def _check_values(inputs: Array, amax: Array, num_bits: Any, unsigned: bool) -> 
         raise RuntimeError(msg) from None
 
 
-def _check_width(num_bits: Any) -> None:
+def check_width(num_bits: Any) -> None:
+    """Refuse a width of codes that is no integer of 1 or more."""
     if not isinstance(num_bits, int):
         msg = f"num_bits={num_bits!r} is not accepted: give an integer of 1 or more"
         raise TypeError(msg)
@@ -314,7 +316,7 @@ def fake_tensor_quant_cuda_2_2_1(
     dtypes of either, amax along two axes) goes the way of the CPU; what trips its assertions is a RuntimeError, a
     negative shift a ValueError. No choice says which of two paths an amax takes, so that this is a function.
     """
-    _check_width(num_bits)
+    check_width(num_bits)
     several = hasattr(amax, "dtype") and amax.size != 1 and amax.size not in amax.shape
     if not hasattr(amax, "dtype") or several or np.float32 != amax.dtype or inputs.dtype not in FLOATS:
         return fake_tensor_quant(_2_2_1, inputs, amax, num_bits, unsigned, narrow_range)
