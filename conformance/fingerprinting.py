@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from halfeven.conformance.backends.documented import of_formula
 from halfeven.conformance.backends.plain import plain
 from halfeven.conformance.backends.protocol import KINDS, ArrayKind
 from halfeven.conformance.configuration import DTYPES
@@ -15,7 +16,6 @@ from halfeven.conformance.nearest import among
 from halfeven.conformance.workers import Worker
 from halfeven.conformance.workers.inside import Inside
 from halfeven.reference import Grid
-from halfeven.reference.catalogue import FORMULAS
 from halfeven.reference.profile import OPERATIONS
 
 __all__ = ["Fingerprint", "fingerprint", "of_worker"]
@@ -48,7 +48,7 @@ def fingerprint(
         seconds: that ``fn`` may take in all; then no further call is made.
 
     Raises:
-        TypeError: ``fn`` is no function, and has no such operation.
+        TypeError: ``fn`` is no function, and has no such operation; or does not take the formula's arguments.
         ValueError: a name is not known, or the formula has nothing to choose.
 
     Example:
@@ -59,9 +59,7 @@ def fingerprint(
         'reciprocal'
     """
     among("operation", operation, [*OPERATIONS, *KINDS])
-    if formula is not None:
-        among("formula", FORMULAS.canonical(formula), [*FORMULAS])
-    backend = plain(fn, operation, array, formula)
+    backend = plain(fn, operation, array) if formula is None else of_formula(fn, formula, array=array)
     return of_worker(Inside(backend), backend.name, operation, dtype=dtype, grid=grid, formula=formula, seconds=seconds)
 
 

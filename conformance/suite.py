@@ -1,13 +1,12 @@
 """The public entry points: ``check`` for one function, ``conformance_suite`` for one's own test file."""
 
-import inspect
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from halfeven.conformance import view
 from halfeven.conformance.backends.axes import along, extended, split
-from halfeven.conformance.backends.protocol import ArrayKind, Backend, adapt, canonical_profile
+from halfeven.conformance.backends.documented import of_formula
+from halfeven.conformance.backends.protocol import ArrayKind, adapt
 from halfeven.conformance.bar import counted
 from halfeven.conformance.claim import says_something, unused_waivers
 from halfeven.conformance.configuration import grid_of
@@ -20,17 +19,14 @@ from halfeven.conformance.engine.plan import plan
 from halfeven.conformance.engine.run import answered, run
 from halfeven.conformance.engine.tier import TIERS, Tier
 from halfeven.conformance.environment import FLUSHED, subnormals_kept
-from halfeven.conformance.nearest import nearest
 from halfeven.conformance.report.groups import worst
 from halfeven.conformance.report.model import CONFORMING, OutcomeName, Result, Witness
 from halfeven.conformance.report.printable import printable
 from halfeven.conformance.report.share import EACH, requirement_share, share, unmet
-from halfeven.conformance.requirements import requirements
 from halfeven.conformance.workers.inside import Inside
 from halfeven.reference import Grid
-from halfeven.reference.catalogue import FORMULAS
 from halfeven.reference.profile import Operation
-from halfeven.reference.systems import PROFILES, claim_of, profile_of
+from halfeven.reference.systems import PROFILES
 
 __all__ = ["Verdict", "check", "conformance_suite", "failure"]
 
@@ -168,7 +164,7 @@ def check(
         msg = f"operation={operation!r} is not accepted with formula={formula!r}: give one or the other"
         raise ValueError(msg)
     else:
-        backend = _of_formula(fn, formula, profile, array)
+        backend = of_formula(fn, formula, profile, array)
     if grids:
         backend = replace(backend, grids=tuple(g if isinstance(g, Grid) else grid_of(g) for g in grids))
     backend = along(backend, split(extended("", device, compiled=compiled))[1], tried=False)
@@ -186,37 +182,6 @@ def check(
     results += [] if cut else unused_waivers(backend.name, backend.profile, backend.waivers, results)
     notes = (FLUSHED,) if worker.flushes else ()
     return Verdict(backend.name, tuple(demonstrated(results)), require, tuple(backend.lacks), notes)
-
-
-def _of_formula(fn: Any, formula: str, profile: str | None, array: ArrayKind | None) -> Backend:
-    if formula not in FORMULAS:
-        msg = f"formula={formula!r} is not accepted{nearest(str(formula), [*FORMULAS])}"
-        raise ValueError(msg)
-    known = FORMULAS[formula]
-    claim = claim_of(known)
-    affine = known.affine if profile_of(known) else None  # else its operation would be held to the document's
-    profile = None if profile is None else canonical_profile(profile)
-    fitting = [p for p in PROFILES if p.partition("@")[0] == claim.partition("@")[0]]
-    if profile is not None and profile not in fitting:
-        msg = f"profile={profile!r} is not accepted with formula={formula!r}: give one of {', '.join(fitting)}"
-        raise ValueError(msg)
-    wanted = inspect.signature(known.function).parameters
-    try:
-        inspect.signature(fn).bind(**dict.fromkeys(wanted))
-    except TypeError as error:
-        msg = f"fn={fn!r} is not accepted: {known.id} is called by keyword, with {', '.join(wanted)} ({error})"
-        raise TypeError(msg) from None
-    except ValueError:
-        pass  # a builtin that tells no signature
-    name, kind = getattr(fn, "__name__", type(fn).__name__), array or "torch"
-    symbol = known.id.partition("@")[0]
-    called = any(r.called and r.formula == symbol for r in requirements(claim))
-    functions = {symbol: fn} if called else {}
-    if affine is None:
-        return Backend(name, profile or claim, functions=functions, array=kind)
-    operations = {affine.operation: view.operation(fn, affine, kind)}
-    shared = view.granularities(affine)
-    return Backend(name, profile or claim, operations, shared, functions=functions, array=kind)
 
 
 def conformance_suite(

@@ -1,6 +1,6 @@
 """A function with a document's own arguments, seen as an operation on a grid, for which boundaries can be built."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -21,6 +21,8 @@ __all__ = ["granularities", "offered", "operation", "script"]
 
 _GRID = Grid(-128, 127)
 _SHAPE = (4, 6)
+#: By x (or q), scale and zero point; what is computed from one in the first is no other one in the second.
+_FILLS = ((1, 2, 3), (6, 4, 7))
 _BLOCKS: dict[Granularity, BlockSize | None] = {
     "tensor": None,
     "channel": (4, 1),
@@ -130,26 +132,20 @@ def script(of: operation, c: Configuration) -> Spelt:
     dtypes = (held, scale, np.dtype(np.int32))
     shapes = (c.shape, shape, shape)
 
-    def filled(first: int) -> list[Array]:
-        return [np.full(s, first + i, d) for i, (s, d) in enumerate(zip(shapes, dtypes, strict=True))]
+    def filled(values: Sequence[int]) -> list[Array]:
+        return [np.full(s, v, d) for s, v, d in zip(shapes, values, dtypes, strict=True)]
 
     def given(arrays: list[Array]) -> Mapping[str, Any]:
         arrays = [*arrays[: len(names)], *(np.zeros(shape, np.int32) for _ in arrays[len(names) :])]
         return view.arguments(*arrays, c.grid, c.block_size, DTYPES[c.dtype])
 
     try:
-        one, other = given(filled(1)), given(filled(2))
+        one, other = (given(filled(values)) for values in _FILLS)
     except ValueError as reason:
         raise NoScript(str(reason)) from None
-    stand_ins = dict(zip(names, filled(1), strict=False))
+    arrays = dict(zip(names, filled(_FILLS[0]), strict=False))
     python = _TORCH if of.array == "torch" else _NUMPY
-    # A number that is another with other arrays is one of these, of one element.
-    told = {k: v for k, v in one.items() if isinstance(v, int | float) and v != other[k]}
-    if computed := [k for k, v in told.items() if other[k] != v + 1]:
-        msg = f"{computed[0]} is computed from the arrays"
-        raise NoScript(msg)
-    numbers = {k: f"{names[int(v) - 1]}.item()" for k, v in told.items()}
-    return spelt(of.fn, {key: numbers.get(key) or _spelt(value, stand_ins, python) for key, value in one.items()})
+    return spelt(of.fn, {key: _spelt(key, (one[key], other[key]), arrays, python) for key in one})
 
 
 @dataclass(frozen=True)
@@ -176,22 +172,45 @@ _NUMPY = _Python(
 )
 
 
-def _spelt(value: Any, stand_ins: Mapping[str, Array], python: _Python) -> str:
-    """Python for an argument: the name of the array whose elements it has, in another shape or dtype perhaps."""
-    if not isinstance(value, np.ndarray) or not value.size:
+def _spelt(key: str, given: tuple[Any, Any], arrays: Mapping[str, Array], python: _Python) -> str:
+    """Python for an argument: a constant, or the array it is, in another shape or dtype perhaps.
+
+    ``given`` is the argument with the arrays filled in one way, and in another.
+    """
+    value, other = given
+    if isinstance(value, tuple | list):
+        inside = ", ".join(_spelt(key, both, arrays, python) for both in zip(value, other, strict=True))
+        return f"[{inside}]" if isinstance(value, list) else f"({inside}{',' * (len(value) == 1)})"
+    if not isinstance(value, int | float | np.ndarray | np.generic):
         return repr(value)
-    dtype = value.dtype.name
-    if python is _NUMPY:
-        dtype = f"{'np' if hasattr(np, dtype) else 'ml_dtypes'}.{dtype}"
-    if not 1 <= (place := int(value.flat[0])) <= len(stand_ins):  # a zero point that the document has not
-        return python.zeros.format(shape=value.shape, dtype=dtype)
-    name, array = list(stand_ins.items())[place - 1]
+    first, second = (np.unique(np.asarray(v, np.float64)).tolist() for v in given)
+    if first == second and isinstance(value, np.ndarray) and not any(first):  # a zero point that the document has not
+        return python.zeros.format(shape=value.shape, dtype=_dtype(value, python))
+    if first == second and not isinstance(value, np.ndarray):
+        return repr(value)
+    fills = zip(arrays, zip(*_FILLS, strict=True), strict=False)
+    found = next((name for name, fill in fills if (first, second) == ([fill[0]], [fill[1]])), None)
+    if found is None:
+        msg = f"{key} is none of the arrays {', '.join(arrays)}"
+        raise NoScript(msg)
+    if not isinstance(value, np.ndarray | np.generic):
+        return f"{found}.item()"
+    name = _reshaped(found, value, arrays[found], python)
+    return name if value.dtype == arrays[found].dtype else python.cast.format(name=name, dtype=_dtype(value, python))
+
+
+def _reshaped(name: str, value: Any, array: Array, python: _Python) -> str:
+    """Python that gives ``array``, called ``name``, the shape of ``value``."""
     if value.ndim == array.ndim and value.size != array.size:  # each element has its block's
         times = [n // max(p, 1) for n, p in zip(value.shape, array.shape, strict=True)]
         for axis, t in enumerate(times):
             name = python.repeat.format(name=name, times=t, axis=axis) if t > 1 else name
-    elif value.size != array.size:
-        name = python.expand.format(name=name, shape=value.shape)
-    elif value.shape != array.shape:
-        name += f".reshape({value.shape})"
-    return name if value.dtype == array.dtype else python.cast.format(name=name, dtype=dtype)
+        return name
+    if value.size != array.size:
+        return python.expand.format(name=name, shape=value.shape)
+    return name if value.shape == array.shape else f"{name}.reshape({value.shape})"
+
+
+def _dtype(value: Any, python: _Python) -> str:
+    name: str = value.dtype.name
+    return name if python is _TORCH else f"{'np' if hasattr(np, name) else 'ml_dtypes'}.{name}"

@@ -5,12 +5,12 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, TypeVar
 
-from halfeven.conformance.backends.protocol import KINDS, ArrayKind, Backend, Unsupported, adapt
+from halfeven.conformance.backends.documented import of_formula
+from halfeven.conformance.backends.protocol import KINDS, ArrayKind, Backend, Unsupported, adapt, name_of
 from halfeven.conformance.configuration import grid_of, is_grid
 from halfeven.conformance.quote import Spelt, spelt
 from halfeven.reference.catalogue import FORMULAS
 from halfeven.reference.profile import OPERATIONS
-from halfeven.reference.systems import claim_of
 
 __all__ = ["called", "plain", "word"]
 
@@ -42,19 +42,15 @@ def called(source: Any, words: Sequence[str], profile: str | None = None) -> Bac
     array: ArrayKind | None = next((a for a in _ARRAYS if a in words), None)
     operation = next((o for o in (*OPERATIONS, *KINDS) if o in words), OPERATIONS[0])
     formula = next((w for w in words if w in FORMULAS), None)
-    made = plain(source, operation, array, formula)
-    if formula is not None:
-        made = replace(made, profile=claim_of(FORMULAS[formula]))
-    if profile is not None:
+    made = plain(source, operation, array) if formula is None else of_formula(source, formula, profile, array)
+    if formula is None and profile is not None:
         takes_any = isinstance(made.operations.get(operation), _Called) and made.profile == _PLAIN  # type: ignore[call-overload]
         made = replace(made, profile=profile) if takes_any else adapt(made, profile=profile)
     return replace(made, grids=grids) if (grids := tuple(grid_of(w) for w in words if is_grid(w))) else made
 
 
-def plain(
-    source: Any, operation: str = "quantize", array: ArrayKind | None = None, formula: str | None = None
-) -> Backend:
-    """A backend of one operation, of one formula, or of one of ``KINDS``.
+def plain(source: Any, operation: str = "quantize", array: ArrayKind | None = None) -> Backend:
+    """A backend of one operation, or of one of ``KINDS``.
 
     A function of a kind gets data in rows; one of two arguments the least and the greatest of each row, one of ``amax``
     the largest magnitudes. Any other gets as many of the arguments x, scale, zero_point, qmin and qmax as its
@@ -63,20 +59,12 @@ def plain(
     Raises:
         TypeError: ``source`` is no function, or has not the operation.
     """
-    if formula is not None:
-        symbol = FORMULAS[formula].id.partition("@")[0]
-        function = getattr(source, "functions", {}).get(symbol, source)
-        if not callable(function):
-            msg = f"fn={source!r} is not accepted: give a function"
-            raise TypeError(msg)
-        own: Any = array or getattr(source, "array", "torch")
-        return Backend(_name(source), _PLAIN, functions={symbol: function}, array=own)
     if operation in KINDS:
         if not callable(source):
             msg = f"fn={source!r} is not accepted: give a function"
             raise TypeError(msg)
         of_data: Any = array or getattr(source, "array", "torch")
-        return Backend(_name(source), _PLAIN, functions={operation: _OfData(source, operation)}, array=of_data)
+        return Backend(name_of(source), _PLAIN, functions={operation: _OfData(source, operation)}, array=of_data)
     made = source() if inspect.isclass(source) else source
     asked: Any = operation
     method = made.operations.get(asked) if isinstance(made, Backend) else getattr(made, operation, None)
@@ -89,7 +77,7 @@ def plain(
     function = _Called(made)
     profile = _AMAX if function.takes_amax else _PLAIN
     kind: Any = array or getattr(made, "array", "torch")
-    return Backend(_name(source), profile, {asked: function}, array=kind)
+    return Backend(name_of(source), profile, {asked: function}, array=kind)
 
 
 class _Called:
@@ -165,7 +153,3 @@ class _OfData:
 
 def _greatest(rows: Any) -> Any:
     return rows.amax(-1) if hasattr(rows, "amax") else rows.max(-1)
-
-
-def _name(source: Any) -> str:
-    return str(getattr(source, "name", "") or getattr(source, "__name__", type(source).__name__))

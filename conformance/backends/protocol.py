@@ -31,6 +31,7 @@ __all__ = [
     "adapt",
     "canonical_profile",
     "channel_axis",
+    "name_of",
     "names",
 ]
 
@@ -201,6 +202,11 @@ def _claim(backend: Backend, profile: str | None) -> Backend:
         )
         raise ValueError(msg)
     return replace(backend, profile=profile)
+
+
+def name_of(source: Any) -> str:
+    """What a report calls ``source``, a function, class or object, unless that has a ``name``."""
+    return str(getattr(source, "name", "") or getattr(source, "__name__", type(source).__name__))
 
 
 def names(function: Callable[..., Any], key: str) -> bool:

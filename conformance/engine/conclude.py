@@ -119,8 +119,8 @@ def _told(result: Result, sample: Sample, why: Why) -> Result:
     said = why.told(sample, before, first)
     if sample.raised:
         crashes = [raised(words) for words in sample.raised]
-        words = "; ".join([said.cause, *(crash.sentence for crash in crashes)])
-        said = Told("differs", words, (*said.causes, *crashes))
+        cause = "; ".join([said.cause, *(crash.sentence for crash in crashes)])
+        said = Told("differs", cause, (*said.causes, *crashes))
     return replace(result, outcome=said.outcome, cause=said.cause, causes=said.causes)
 
 

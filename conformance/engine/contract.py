@@ -1,7 +1,8 @@
 """What is said where an implementation breaks the contract of a call, or a property that has no arithmetic in it."""
 
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from typing import TypeVar
 
 from halfeven.conformance.codes import error_code, fault_code, other, property_code
 from halfeven.conformance.engine.call import CHANGED
@@ -12,16 +13,17 @@ __all__ = ["OWN", "broken", "by_kind", "fault", "raised"]
 
 #: Of the checks that hold a backend to itself, the property that it lacks.
 OWN = {"composition": "composition", "idempotence": "stays-quantized"}
+_T = TypeVar("_T")
 _OURS = "error in halfeven itself"
 _RAISED = re.compile(r"raises ([\w.]+) where")
 _TYPE = re.compile(r"[A-Za-z_][\w.]*")
-_KINDS = 4  # of errors and faults of one check that are told
-_VALUES = re.compile(r"'[^']*'|-?\d[\w.+-]*|\[[^]]*\]|\([^)]*\)")
+_KINDS = 4  # of errors, and as many of faults, of one check that are told
+_VALUES = re.compile(r"(?<!\w)'[^']*'(?!\w)|(?<![\w.])-?\d[\w.+-]*|\[[^]]*[\d,][^]]*\]|\([^)]*[\d,][^)]*\)")
 """What differs in the words of one error from call to call."""
 
 
-def broken(result: Result) -> tuple[Cause, ...]:
-    """The cause of a result that needs no explanation: a fault, a crash, a time-out, or a property of its check."""
+def broken(result: Result, errors: Iterable[str] = ()) -> tuple[Cause, ...]:
+    """The causes of a result that needs no explanation: a fault, ``errors``, a time-out, or a property of its check."""
     if result.outcome not in {"differs", "crashed", "timed out"} or result.cause.startswith(_OURS):
         return ()
     if result.cause.startswith(CHANGED):  # whatever was checked
@@ -31,7 +33,7 @@ def broken(result: Result) -> tuple[Cause, ...]:
     if result.check == "zero-sign" and result.witness is not None:
         return (Cause(property_code("documented"), result.cause),)
     if result.outcome == "crashed" and not result.ended:
-        return (raised(result.cause),)
+        return tuple(raised(words) for words in by_kind([result.cause, *errors]))
     cause = fault(result.cause)
     # How a process ended is what one wants to know; the details of other faults differ from check to check.
     return (Cause(cause.code, f"{cause.sentence}: {result.ended}") if result.ended else cause,)
@@ -68,16 +70,18 @@ def raised(words: str) -> Cause:
     return Cause(error_code(name if _TYPE.fullmatch(name) else ""), f"raises {words}")
 
 
-def by_kind(words: Iterable[str]) -> tuple[str, ...]:
-    """The first of each kind of error or fault, few in all: those that differ in values alone are of one kind.
+def by_kind(found: Iterable[_T], words: Callable[[_T], str] = str) -> tuple[_T, ...]:
+    """The first of each kind of error or fault, at most 4: those whose words differ in values alone are of one kind.
 
     >>> by_kind(["ValueError: n=3", "ValueError: n=4", "ValueError: no axis"])
     ('ValueError: n=3', 'ValueError: no axis')
+    >>> len(by_kind(["can't take float16 (no kernel)", "can't take float64 (no kernel)"]))
+    2
     """
-    found: dict[str, str] = {}
-    for said in words:
-        found.setdefault(_VALUES.sub("", said), said)
-    return tuple(found.values())[:_KINDS]
+    first: dict[str, _T] = {}
+    for one in found:
+        first.setdefault(_VALUES.sub("", words(one)), one)
+    return tuple(first.values())[:_KINDS]
 
 
 def _of(kind: str, code: str) -> Cause:

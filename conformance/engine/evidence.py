@@ -83,7 +83,7 @@ class Evidence:
         compared: everything that was compared with the reference, for the search of a cause.
         made: how many calls were made.
         refused: why calls were not offered by the backend.
-        raised: the errors of calls that raised while others differed.
+        raised: the errors of calls that raised, but for those that are findings.
         changed: what calls changed of the process that they ran in.
         findings: the calls that differ; after a search by Hypothesis the last one is the smallest.
         seen: what the backend did where the document is silent.
@@ -209,9 +209,9 @@ class Evidence:
                 self.refused.append(f"{' '.join(left[0])}: raises {actual.error[0]} in every call")
             else:
                 self._judged_on(call, expected, actual, crashes)
+        self.raised |= dict.fromkeys(str(c).strip().splitlines()[-1] for c in crashes)
         if crashes and not self.findings:
             raise crashes[0]
-        self.raised |= dict.fromkeys(str(c).strip().splitlines()[-1] for c in crashes)
 
     def compare(
         self,

@@ -94,19 +94,20 @@ def explain(
     profile: Profile,
     answers: Sequence[Observed],
     work: Work | None = None,
-    found: Sequence[EvaluationModel] = (),
+    elsewhere: Sequence[EvaluationModel] = (),
 ) -> Explanation | None:
     """What gives all answers of a backend for one operation, whatever the calls were.
 
     A part of a share of 1.0 gives every answer of its region: each was checked. Profiles that are known by name come
-    first, those of the same system before all; then the fewest changes of the one claimed. No clock limits the search,
+    first, those of the same system before all; then what is done elsewhere, and the fewest changes of the one claimed.
+    No clock limits the search,
     so that what is said does not depend on the machine: it ends with the models of a sample and with 60 regions.
 
     Args:
         profile: what is claimed; its model comes first where several give the answers, and the words are against it.
         answers: of one operation and dtype.
         work: what several explanations may take together.
-        found: models that other answers of the backend follow, tried before any is sought.
+        elsewhere: models that other answers of the backend follow, tried before any is sought.
 
     Returns:
         None where there is nothing to explain: no answer holds numbers of the dtype that it should.
@@ -114,14 +115,14 @@ def explain(
     groups = elements_of(profile, answers)
     if not groups:
         return None
-    search = _Search(profile, groups, facts_of(groups, answers), work or Work(), found)
+    search = _Search(profile, groups, facts_of(groups, answers), work or Work(), elsewhere)
     everywhere = np.ones(search.size, bool)
     claimed = search.given(profile.model)
     if claimed.all():
         return Explanation((search.part((), everywhere, profile.model),), 1.0)
     if np.isnan(search.x[~claimed]).all():
         return _of_nan(search, claimed)
-    if search.work.left <= 0:  # spent on other pieces: then only what is known by name is tried
+    if search.work.left <= 0:  # spent on other pieces: then only what is known is tried
         part = search.known(everywhere)
         return Explanation((), 0.0) if part is None else Explanation((part,), 1.0)
     if (part := search.whole(everywhere)) is not None:
@@ -138,9 +139,9 @@ class _Search:
         groups: list[Elements],
         facts: Facts,
         work: Work,
-        found: Sequence[EvaluationModel] = (),
+        elsewhere: Sequence[EvaluationModel],
     ) -> None:
-        self.profile, self.groups, self.facts, self.work, self.found = profile, groups, facts, work, found
+        self.profile, self.groups, self.facts, self.work, self.elsewhere = profile, groups, facts, work, elsewhere
         self.size = sum(map(len, groups))
         self.x = np.concatenate([g.x.astype(np.float64) for g in groups])
         self._given: dict[EvaluationModel, Array] = {}
@@ -179,7 +180,7 @@ class _Search:
 
     def known(self, mask: Array) -> Part | None:
         """The claimed model, or that of a profile or of other answers, where it gives all of a region."""
-        some = (self.profile.model, *(m for _, m in _named(self.profile)), *self.found)
+        some = (self.profile.model, *(m for _, m in _named(self.profile)), *self.elsewhere)
         found = next((m for m in some if self._gives(m, mask)), None)
         return None if found is None else self.part((), mask, found)
 
@@ -255,7 +256,7 @@ def _by_reading(search: _Search) -> Explanation | None:
         known = [(m, np.concatenate([g.given_by(m) for g in groups])) for m in tried]
         if not any(given.sum() > search.given(m).sum() for m, given in known):
             continue
-        as_read = _Search(search.profile, groups, search.facts, search.work)
+        as_read = _Search(search.profile, groups, search.facts, search.work, search.elsewhere)
         part = as_read.whole(np.ones(search.size, bool))
         if part is not None:
             words = "; ".join(filter(None, (other()["reading"][reading][1], part.words)))

@@ -70,7 +70,8 @@ class FunctionWhy:
         if self.is_doubted or not self.rows:
             return None
         others = (f for f in self._versions if f.id not in {self.claimed.id, *self._refuted})
-        rows = self.rows if self._is_admitted else self.answered or self.rows  # where all raise, one that raises so
+        # An admitted reading needs no version, unless one gives the errors too; where all calls raise, one that does.
+        rows = self.rows if self._is_admitted else self.answered or self.rows
         return next((f for f in others if all(gives(f.function, row) for row in rows)), None)
 
     @cached_property
@@ -236,8 +237,7 @@ class FunctionWhy:
         ]
         crashes = (row for row in rows if self._unexplained(row))
         errors = [raised(differences(answer_of(self.claimed.function, r.arguments), r.seen).words) for r in crashes]
-        found = {cause.sentence: cause for cause in reversed([*faults, *errors])}
-        return tuple(found[said] for said in by_kind(cause.sentence for cause in (*faults, *errors)))
+        return tuple(cause for some in (faults, errors) for cause in by_kind(some, lambda c: c.sentence))
 
     def _unexplained(self, row: Row) -> bool:
         """Whether it raises as neither the document nor the release found does, in no region that is said."""

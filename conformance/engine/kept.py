@@ -51,7 +51,7 @@ class Sample:
         answers: what came of them.
         open: whether something differs, and why is still to be found.
         differing, agreeing: how the calls were made whose answers differ, and the others.
-        raised: of an operation the errors of calls that raised while others differed, one of each kind.
+        raised: of an operation errors of calls that raised while others differed, of a few kinds.
         refuted: of a function the versions of it that do not give all its answers, those that are not kept included.
     """
 
@@ -165,9 +165,7 @@ def decoded(name: str, text: str) -> Sample:
         calls, said = batch.opened(data[8 : 8 + length], Call)
         answers = batch.load(data[8 + length :], Answer) if calls else []
         differing, agreeing = (tuple(CallShape(**s) for s in said[side]) for side in ("differing", "agreeing"))
-        raised, refuted = (
-            tuple(map(str, said.get(name, ()))) for name in ("raised", "refuted")
-        )  # older ones have none
+        raised, refuted = (_texts(said.get(key, ())) for key in ("raised", "refuted"))
         found = Sample(name, tuple(calls), tuple(answers), bool(said["open"]), differing, agreeing, raised, refuted)
         for subject in found.subjects:
             if ":" in subject[1]:
@@ -179,6 +177,18 @@ def decoded(name: str, text: str) -> Sample:
         msg = f"the answers kept of {name} are damaged: {len(calls)} calls have {len(answers)} answers"
         raise ValueError(msg)
     return found
+
+
+def _texts(said: object) -> tuple[str, ...]:
+    """What a journal has of texts: older ones have one or none."""
+    match said:
+        case str():
+            return (said,) if said else ()
+        case list() | tuple():
+            return tuple(map(str, said))
+        case _:
+            msg = f"{said!r} is no list of texts"
+            raise ValueError(msg)
 
 
 def shared(case: Case, shape: CallShape) -> str:

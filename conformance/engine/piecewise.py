@@ -39,18 +39,8 @@ def piecewise(profile: Profile, answers: Sequence[Observed], whole: Explanation,
     known: list[_Piece] = []
     lost: dict[tuple[Region, ...], list[Grid]] = {}
     for grid, some in by_grid.items():
-        pieces = _as_elsewhere(profile, some, known)
-        models = list(dict.fromkeys(k.part.model for k in known if k.part.model is not None))
-        found: Explanation | None = whole
-        if len(by_grid) > 1 and not pieces:
-            with work.half() as part:  # what is left is for its granularities
-                found = explain(profile, some, part, models)
-        if not pieces and found is not None and is_whole(found):
-            pieces = [((), found, some)]
-        pieces = pieces or list(_of_granularities(profile, some, work, models))
-        if not any(of is not None for _, of, _ in pieces):
-            pieces = [((), None, some)]
-        for where, of, few in pieces:
+        alone = whole if len(by_grid) == 1 else None
+        for where, of, few in _of_grid(profile, some, known, alone, work):
             if of is None:
                 lost.setdefault(where, []).append(grid)
                 continue
@@ -63,6 +53,30 @@ def piecewise(profile: Profile, answers: Sequence[Observed], whole: Explanation,
     parts = [replace(k.part, where=(*_grids(k.grids, several), *k.part.where)) for k in known]
     parts += [Part((*_grids(grids, several), *where), None, "", {}, "", 0.0) for where, grids in lost.items()]
     return Explanation(tuple(parts), 1.0, whole.nearest)
+
+
+def _of_grid(
+    profile: Profile,
+    answers: Sequence[Observed],
+    known: Sequence["_Piece"],
+    alone: Explanation | None,
+    work: Work,
+) -> Sequence[_Found]:
+    """What is done on one grid: what is known of others, else one thing, else one of each granularity.
+
+    ``alone`` is the explanation of the grid where there is no other.
+    """
+    if pieces := _as_elsewhere(profile, answers, known):
+        return pieces
+    models = list(dict.fromkeys(k.part.model for k in known if k.part.model is not None))
+    found = alone
+    if alone is None:
+        with work.half() as budget:  # the other half is for its granularities, and for the grids that follow
+            found = explain(profile, answers, budget, models)
+    if found is not None and is_whole(found):
+        return [((), found, answers)]
+    pieces = [*_of_granularities(profile, answers, work, models)]
+    return pieces if any(of is not None for _, of, _ in pieces) else [((), None, answers)]
 
 
 def _as_elsewhere(profile: Profile, answers: Sequence[Observed], known: Sequence["_Piece"]) -> list[_Found]:

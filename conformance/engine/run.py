@@ -221,7 +221,7 @@ def _result(
     of_values = item.check != SIGN and held.property_of(item) is None
     kept = of_values and outcome not in {"implementation-defined", "not run"}
     return Answered(
-        result if is_open else replace(result, causes=broken(result)),
+        result if is_open else replace(result, causes=broken(result, e.raised)),
         sampled(e, result.name, is_open=is_open, against=against) if kept else None,
     )
 

@@ -181,7 +181,7 @@ class Script:
         expected = self.t.expected
         said = f"raises {expected.error[0]}" if expected.kind == "raised" else "a result"
         got = ["else:", '    print("actual  ", "a result")']
-        # Where it can be named, only the error that was seen: a mistake of the script's shows nothing.
+        # Only the error that was seen, where it is a builtin: a bug in the script must not pass for it.
         seen = next(iter(self.t.actual.error), "")
         known = seen if isinstance(getattr(builtins, seen, None), type) else "Exception"
         return [

@@ -9,11 +9,12 @@ import pytest
 import torch
 
 from halfeven.conformance import check, view
+from halfeven.conformance.arrays import to_torch
 from halfeven.conformance.backends.protocol import Unsupported
-from halfeven.conformance.configuration import Configuration
+from halfeven.conformance.configuration import DTYPES, Configuration
 from halfeven.conformance.quote import NoScript
 from halfeven.reference import FORMULAS, PROFILES, Grid
-from halfeven.reference.catalogue import Formula
+from halfeven.reference.catalogue import AffineView, Formula
 from halfeven.reference.rounding import half_up
 
 VIEWS = [f for f in FORMULAS.values() if f.affine and not f.version]
@@ -123,21 +124,23 @@ def taken(**named: Any) -> dict[str, Any]:
     return named
 
 
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
 @pytest.mark.parametrize("array", ["torch", "numpy"])
 @pytest.mark.parametrize("formula", VIEWS, ids=lambda f: f.id)
-def test_a_script_hands_over_what_the_operation_does(formula: Formula, array: Any) -> None:
+def test_a_script_hands_over_what_the_operation_does(formula: Formula, array: Any, dtype: str) -> None:
     assert formula.affine is not None
     profile, name = PROFILES[formula.affine.profile], formula.affine.operation
     of = view.operation(taken, replace(formula.affine, result=dict), array)
     made = 0
     for blocks, shape in BLOCKS:
-        c = Configuration(name, "float32", next(filter(profile.accepts, GRIDS)), (6, 4), "any", blocks)
-        x = np.arange(24).reshape(6, 4).astype(np.int8 if name == "dequantize" else np.float32)
-        x = x.astype(np.float32) if profile.codes == "input" else x
+        c = Configuration(name, dtype, next(filter(profile.accepts, GRIDS)), (6, 4), "any", blocks)
+        x = np.arange(24).reshape(6, 4).astype(np.int8 if name == "dequantize" else DTYPES[dtype])
+        x = x.astype(DTYPES[dtype]) if profile.codes == "input" else x
         scale = (np.arange(1, 1 + int(np.prod(shape)), dtype=np.float32) / 4).reshape(shape)
+        scale = scale.astype(DTYPES[dtype if profile.scale_dtype == "input" else "float32"])
         arrays = [x, scale, np.full(shape, 2, np.int32)][: 1 + len(profile.parameters)]
-        given = [torch.from_numpy(a) for a in arrays] if array == "torch" else arrays
-        more = {"dtype": np.dtype(np.float32)} if name == "dequantize" else {}
+        given = [to_torch(a) for a in arrays] if array == "torch" else arrays
+        more = {"dtype": DTYPES[dtype]} if name == "dequantize" else {}
         try:
             spelt = view.script(of, c)
             expected = of(*given, qmin=c.grid.qmin, qmax=c.grid.qmax, block_size=blocks, **more)
@@ -149,6 +152,39 @@ def test_a_script_hands_over_what_the_operation_does(formula: Formula, array: An
         for key, value in found.items():
             assert type(value) is type(expected[key]) or isinstance(value, np.ndarray | np.generic), key
             assert getattr(value, "dtype", None) == getattr(expected[key], "dtype", None), key
-            assert np.array_equal(np.asarray(value), np.asarray(expected[key])), key
+            assert np.array_equal(*(v.float() if isinstance(v, torch.Tensor) else v for v in (value, expected[key]))), (
+                key
+            )
         made += 1
     assert made
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        (lambda x, s, z: x.reshape(-1), "x.reshape((24,))"),
+        (lambda x, s, z: (s, z, 3), "(scale, zero_point, 3)"),
+        (lambda x, s, z: [z.item()], "[zero_point.item()]"),
+        (lambda x, s, z: s[()], "scale"),
+        (lambda x, s, z: np.zeros(2, np.int8), "np.zeros((2,), np.int8)"),
+        (lambda x, s, z: np.float32(2), "np.float32(2.0)"),
+        (lambda x, s, z: z.astype(ml_dtypes.int4), "zero_point.astype(ml_dtypes.int4)"),
+        (lambda x, s, z: "int8", "'int8'"),
+        (lambda x, s, z: np.ones(2), None),
+        (lambda x, s, z: int(z) - 1, None),
+        (lambda x, s, z: int(z) + 128, None),
+        (lambda x, s, z: s * 2, None),
+        (lambda x, s, z: 1 / s, None),
+        (lambda x, s, z: -z, None),
+        (lambda x, s, z: x + np.arange(4, dtype=np.float32), None),
+    ],
+)
+def test_an_argument_of_a_script_is_an_array_or_a_constant_or_there_is_no_script(given: Any, said: str | None) -> None:
+    made = AffineView("onnx", "quantize", lambda x, s, z, *_: {"given": given(x, s, z)})
+    c = Configuration("quantize", "float32", Grid(-128, 127), (6, 4), "tensor", None)
+    of = view.operation(taken, made, "numpy")
+    if said is None:
+        with pytest.raises(NoScript, match="given is none of the arrays x, scale, zero_point"):
+            view.script(of, c)
+    else:
+        assert view.script(of, c).called == f"taken(given={said})"

@@ -101,7 +101,7 @@ def clip_backward(inputs: Any, clip_value_min: Any, clip_value_max: Any, grad_ou
 
 
 def _given(arguments: dict[str, Any]) -> dict[str, Any]:
-    """An amax as an array or a scalar of NumPy; of arrays a descriptor takes no other."""
+    """Tensors as NumPy arrays or scalars: a descriptor takes no tensor."""
     return {name: value.numpy()[()] if hasattr(value, "numpy") else value for name, value in arguments.items()}
 
 

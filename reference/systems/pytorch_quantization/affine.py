@@ -40,10 +40,7 @@ class FakeAffine(Behaviour):
     })  # fmt: skip
 
 
-def _check(inputs: Array, min_range: Any, max_range: Any, num_bits: Any) -> None:
-    if not hasattr(min_range, "dtype") or not hasattr(max_range, "dtype"):
-        msg = f"min_range={min_range!r}, max_range={max_range!r} is not accepted: give two 0-d arrays"
-        raise TypeError(msg)
+def _check(inputs: Array, num_bits: Any) -> None:
     check_width(num_bits)
     if inputs.dtype not in FLOATS:
         msg = f"inputs of dtype {inputs.dtype} is not accepted: give one of {', '.join(map(str, FLOATS))}"
@@ -71,15 +68,18 @@ def fake_affine_tensor_quant(b: FakeAffine, inputs: Array, min_range: Any, max_r
         num_bits: width of the codes, 1 or more.
 
     Raises:
-        TypeError: a range that is no array, inputs of no float dtype, ``num_bits`` no integer.
-        ValueError: ``num_bits`` is below 1.
+        TypeError: an end that is no array (2.1.3: both are none); inputs of no float dtype, ``num_bits`` no integer
+            (2.1.3 takes them).
+        ValueError: ``num_bits`` is below 1 (2.1.3 takes it).
     """
-    if b.checks == "all":
-        _check(inputs, min_range, max_range, num_bits)
     ends = [v for v in (min_range, max_range) if hasattr(v, "dtype")]
-    if not ends:
-        msg = f"min_range={min_range!r}, max_range={max_range!r} is not accepted: give two 0-d arrays"
+    needed = 2 if b.checks == "all" else 1
+    if len(ends) < needed:
+        given = f"min_range={min_range!r}, max_range={max_range!r}"
+        msg = f"{given} is not accepted: give 0-d arrays, {needed} at least"
         raise TypeError(msg)
+    if b.checks == "all":
+        _check(inputs, num_bits)
     min_range, max_range = (np.asarray(v, getattr(v, "dtype", ends[0].dtype)) for v in (min_range, max_range))
     lo, hi = -(2 ** (num_bits - 1)), 2 ** (num_bits - 1) - 1
     with np.errstate(all="ignore"):

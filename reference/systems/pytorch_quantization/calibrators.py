@@ -58,7 +58,7 @@ def reduce_amax(x: Array, axis: Axis, name: str = "batches", b: MaxCalibrator = 
     ``name`` is what errors call ``x``.
 
     Raises:
-        ValueError: an entry of ``axis`` is outside [-rank, rank).
+        ValueError: an entry of ``axis`` is outside [-rank, rank) (the document).
         RuntimeError: ``x`` is empty.
     """
     if x.size == 0:
@@ -99,7 +99,7 @@ def max_calibrator(b: MaxCalibrator, batches: Sequence[Array], axis: Axis = None
         The other dimensions have size 1; 0-d where it is one number.
 
     Raises:
-        ValueError: an entry of ``axis`` is outside [-rank, rank).
+        ValueError: an entry of ``axis`` is outside [-rank, rank) (the document).
         AssertionError: NaN or an infinity (modelopt 0.47).
         RuntimeError: a batch is empty, or its amax has another shape than the first one's.
     """

@@ -5,13 +5,13 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-import pytest
 
 from halfeven.conformance.configuration import Case, Configuration
 from halfeven.conformance.engine import piecewise as module
 from halfeven.conformance.engine.explain import Explanation, explain
 from halfeven.conformance.engine.fitting.elements import Observed
 from halfeven.conformance.engine.fitting.fit import Work
+from halfeven.conformance.engine.region import Region
 from halfeven.reference import Grid
 from halfeven.reference import model as evaluation
 from halfeven.reference.systems import PROFILES
@@ -41,23 +41,34 @@ def answers(grid: Grid) -> list[Observed]:
     return found
 
 
-@pytest.mark.parametrize("same", [True, False])
-def test_nothing_is_sought_where_the_same_is_done_as_on_another_grid(same: bool, monkeypatch: Any) -> None:
-    sought: list[Sequence[Observed]] = []
+def pieces(every: list[Observed], monkeypatch: Any) -> tuple[Explanation, list[list[Observed]]]:
+    """The explanation piece by piece, and of what one was sought."""
+    sought: list[list[Observed]] = []
 
     def counted(profile: Any, some: Sequence[Observed], *rest: Any) -> Explanation | None:
-        sought.append(some)
+        sought.append([*some])
         return explain(profile, some, *rest)
 
     monkeypatch.setattr(module, "explain", counted)
-    every = [a for grid in GRIDS for a in answers(grid)]
-    if not same:
-        every[-1] = replace(every[-1], value=every[-2].value)
     found = module.piecewise(PROFILE, every, Explanation((), 0.0), Work())
     assert found is not None
-    known = {p.model.rounding for p in found.parts if p.model is not None}
-    assert known >= {"half-away", "toward-zero", "ceil"}
-    assert (len(sought) == 4) == same, "one grid and its ways"
+    return found, sought
+
+
+def test_nothing_is_sought_where_the_same_is_done_as_on_another_grid(monkeypatch: Any) -> None:
+    found, sought = pieces([a for grid in GRIDS for a in answers(grid)], monkeypatch)
+    assert [p.model and p.model.rounding for p in found.parts] == ["half-away", "toward-zero", "ceil"]
+    first = sought[0]
+    assert sought == [first, *([a] for a in first)], "one grid and its ways"
+
+
+def test_a_grid_on_which_something_else_is_done_is_asked_by_itself(monkeypatch: Any) -> None:
+    every = [a for grid in GRIDS for a in answers(grid)]
+    every[-1] = replace(every[-1], value=every[-2].value)  # the codes per channel
+    found, sought = pieces(every, monkeypatch)
+    assert sought[4:] == [every[-3:]], "that grid, for which the models of others are enough"
+    last = [p for p in found.parts if p.where[0] == Region("grids", (GRIDS[-1],))]
+    assert {p.model and p.model.rounding for p in last} == {"toward-zero"}, "per tensor it does as elsewhere"
 
 
 def test_models_of_another_grid_are_known_without_work() -> None:

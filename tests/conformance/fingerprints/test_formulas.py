@@ -1,5 +1,7 @@
 """The fingerprint of every formula in the catalogue is the formula, and that of every version is the version."""
 
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -71,9 +73,17 @@ def test_a_witness_decides_each_choice() -> None:
     assert set(found.witnesses) == {n for n, v in found.fields.items() if v not in {UNDECIDED, INDISTINGUISHABLE}}
 
 
-def test_a_function_of_other_arguments_is_not_asked_every_call() -> None:
-    found = fingerprint(lambda x, s: x / s, array="numpy", formula="torchao/choose_qparams_affine")
+def test_a_function_of_other_arguments_is_not_accepted() -> None:
+    with pytest.raises(TypeError, match="torchao/choose_qparams_affine is called by keyword, with input, "):
+        fingerprint(lambda x, s: x / s, array="numpy", formula="torchao/choose_qparams_affine")
+
+
+def test_a_function_that_only_raises_is_not_asked_every_call() -> None:
+    def nowhere(**given: Any) -> Any:
+        return given["x"]
+
+    found = fingerprint(nowhere, array="numpy", formula="torchao/choose_qparams_affine")
     assert found.calls <= 18
     assert found.profiles == ()
     assert set(found.fields.values()) == {UNDECIDED}
-    assert any("unexpected keyword argument" in note for note in found.refused)
+    assert any("KeyError" in note for note in found.refused)
