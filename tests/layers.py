@@ -19,7 +19,7 @@ LAYERS = {
         ("aimet",),
     ),
     "conformance": (
-        ("bar", "inline"),
+        ("bar", "inline", "interrupt"),
         ("bits", "configuration", "nearest", "output", "quote", "requirement", "documents", "environment", "engine"),
         ("arrays", "codes", "inputs", "engine.compare", "engine.expression", "engine.memory", "engine.tier"),
         ("engine.exhaustive.patterns",),
@@ -39,10 +39,11 @@ LAYERS = {
         ("engine.held_witness",),
         ("engine.checks", "engine.function_verdict", "engine.operation_verdict", "engine.readings"),
         ("engine.mostly", "engine.told"),
+        ("engine.misread",),
         ("engine.trial", "engine.function_causes", "engine.operation_causes"),
         ("engine.plan", "engine.conclude"),
         ("engine.run", "engine.pair"),
-        ("workers", "interrupt"),
+        ("workers",),
         ("child", "explaining", "progress", "questions"),
         (
             "fingerprints.cubes",

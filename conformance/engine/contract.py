@@ -9,7 +9,7 @@ from halfeven.conformance.engine.call import CHANGED
 from halfeven.conformance.properties import CHECK
 from halfeven.conformance.report.model import Cause, Result
 
-__all__ = ["OWN", "broken", "by_kind", "fault", "raised"]
+__all__ = ["OWN", "broken", "by_kind", "fault", "formed", "raised"]
 
 #: Of the checks that hold a backend to itself, the property that it lacks.
 OWN = {"composition": "composition", "idempotence": "stays-quantized"}
@@ -55,6 +55,15 @@ def fault(words: str) -> Cause:
     'HE503'
     """
     return _of("contract", fault_code(words))
+
+
+def formed(form: str, words: str) -> Cause:
+    """The cause where no number differs, but the answer's shape, its dtype, or that there is one.
+
+    >>> formed("wrong dtype", "result is float32 where the document gives float16").code
+    'HE502'
+    """
+    return Cause(error_code(form) if form == "no error" else fault_code(form), words)
 
 
 def raised(words: str) -> Cause:

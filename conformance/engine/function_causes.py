@@ -10,10 +10,11 @@ from halfeven.conformance.codes import property_code
 from halfeven.conformance.configuration import Array, Granularity
 from halfeven.conformance.engine.argument import Argument
 from halfeven.conformance.engine.call import CallShape, arguments_of, breaches
-from halfeven.conformance.engine.contract import by_kind, fault, raised
+from halfeven.conformance.engine.contract import by_kind, fault, formed, raised
 from halfeven.conformance.engine.evidence import Judged
-from halfeven.conformance.engine.judge import answer_of, differences
+from halfeven.conformance.engine.judge import Difference, answer_of, differences
 from halfeven.conformance.engine.kept import Sample
+from halfeven.conformance.engine.misread import Misread, misread
 from halfeven.conformance.engine.mostly import Mostly, Row, agrees, exactly, gives, holds, mostly, partly
 from halfeven.conformance.engine.points import nearest_point
 from halfeven.conformance.engine.region import Region, of_shapes
@@ -49,8 +50,8 @@ class FunctionWhy:
 
     @cached_property
     def answered(self) -> list[Row]:
-        """Those but for errors that are not the document's: what else is done may be known all the same."""
-        return [row for row in self.rows if not self._crashes(row)]
+        """Those but for errors and forms that are not the document's: what else is done may be known all the same."""
+        return [row for row in self.rows if not self._is_apart(row)]
 
     @cached_property
     def point(self) -> Behaviour | None:
@@ -69,15 +70,23 @@ class FunctionWhy:
         """The document or a version of it that gives all the answers, where that is not what is claimed."""
         if self.is_doubted or not self.rows:
             return None
-        others = (f for f in self._versions if f.id not in {self.claimed.id, *self._refuted})
-        # An admitted reading needs no version, unless one gives the errors too; where all calls raise, one that does.
-        rows = self.rows if self._is_admitted else self.answered or self.rows
-        return next((f for f in others if all(gives(f.function, row) for row in rows)), None)
+        others = [f for f in self._versions if f.id not in {self.claimed.id, *self._refuted}]
+        some = [self.rows] if self._is_admitted or not self.answered else [self.rows, self.answered]
+        given = (f for rows in some for f in others if all(gives(f.function, row) for row in rows))
+        return next(given, None)
+
+    @cached_property
+    def misread(self) -> Misread | None:
+        """The argument that is read otherwise, where no behaviour gives all answers, and this does."""
+        if self.is_doubted or self.point or self.version or self._is_admitted:
+            return None
+        some = [self.rows, self.answered] if len(self.answered) < len(self.rows) else [self.rows]
+        return next((found for rows in some if (found := misread(self.claimed, rows))), None)
 
     @cached_property
     def mostly(self) -> Mostly | None:
         """What gives more answers than the document, where nothing gives all or tells those that differ apart."""
-        if self.point or self.version or self._alone or not self.answered:
+        if self.point or self.version or self.misread or self._alone or not self.answered:
             return None
         found = mostly(self.claimed, self.answered, self._versions)
         return replace(found, where=None) if found and self.is_doubted else found
@@ -85,7 +94,7 @@ class FunctionWhy:
     @cached_property
     def where(self) -> Region | Argument | None:
         """What tells the calls that differ from all others; where nothing else is known, also from most others."""
-        if self.is_doubted or self.point or self.version:
+        if self.is_doubted or self.point or self.version or self.misread:
             return None
         return self._alone or (None if self.mostly else of_shapes(*self._shapes) or partly(*self._sides))
 
@@ -94,6 +103,8 @@ class FunctionWhy:
         """What it says."""
         if self.point or self.version:
             return self.point, self.version and self.version.id
+        if self.misread:
+            return self.misread
         if self.mostly and self.mostly.where:
             return self.mostly.formula.id, self.mostly.formula.behaviour, self.mostly.where
         return self.where
@@ -102,6 +113,11 @@ class FunctionWhy:
     def pieces(self) -> Sequence[tuple[Grid, Granularity]]:
         """No pieces: its calls have grids and granularities of their own."""
         return ()
+
+    @property
+    def differing(self) -> Sequence[CallShape]:
+        """How the calls were made whose answers differ."""
+        return self._shapes[0]
 
     def doubted(self) -> "FunctionWhy":
         """Without what was refuted."""
@@ -177,7 +193,9 @@ class FunctionWhy:
         return sorted(versions, key=lambda f: _rank(f.version, own, release))
 
     def _rest(self, rows: Sequence[Row], outcome: OutcomeName, differs: str) -> Told:
-        """Where no behaviour gives all answers: the calls that differ, the nearest, or nothing."""
+        """Where no behaviour gives all answers: an argument misread, the calls that differ, the nearest, or nothing."""
+        if self.misread is not None:
+            return Told(outcome, f"{self.misread.words}: {differs}", (Cause(self.misread.code, self.misread.words),))
         if self.where is not None:
             return Told(outcome, f"differs only with {self.where.words}: {differs}", (_elsewhere(self.where),))
         if self.mostly is not None:
@@ -188,8 +206,10 @@ class FunctionWhy:
     def _foretells(self, row: Row) -> bool:
         """Whether a call is answered as it says; of what is not known nothing is said."""
         by_shape = isinstance(self.where, Region)
-        if not by_shape and self.answered and self._crashes(row):  # an error has a cause of its own, if not all are
+        if not by_shape and self.answered and self._is_apart(row):  # it has a cause of its own, if not all are so
             return True
+        if self.misread is not None:
+            return agrees(self.claimed, self.misread.read(row))
         if self.where is not None:
             good, sure = self._agrees(row), isinstance(self.where, Argument) and self.where.is_sure
             return not (good and sure) if holds(self.where, row) else good
@@ -223,27 +243,36 @@ class FunctionWhy:
         """Whether an answer needs no cause: the document's; by a reading too, where no release gives all answers."""
         return gives(self.claimed.function, row) or (self.version is None and self._agrees(row))
 
-    def _crashes(self, row: Row) -> bool:
-        """Whether it raises, and the document does not raise so: an error has a cause of its own."""
-        return row.seen.kind == "raised" and not gives(self.claimed.function, row)
+    def _is_apart(self, row: Row) -> bool:
+        """Whether it raises as the document does not, or has another form: that has a cause of its own."""
+        if row.seen.kind != "raised" and not self._difference(row).form:
+            return False
+        return not self._agrees(row)
+
+    def _difference(self, row: Row) -> Difference:
+        return differences(answer_of(self.claimed.function, row.arguments), row.seen)
 
     def _apart(self, rows: Sequence[Row]) -> tuple[Cause, ...]:
-        """What has a cause of its own, whatever else is known: faults, and errors that no version found makes."""
+        """What has a cause of its own, whatever else is known: faults, and what is said of errors and of forms."""
         where = self.where
         faults = [
             replace(fault(words), where=where.words if where is not None and holds(where, row) else "")
             for row in rows
             for words in breaches(row.seen)
         ]
-        crashes = (row for row in rows if self._unexplained(row))
-        errors = [raised(differences(answer_of(self.claimed.function, r.arguments), r.seen).words) for r in crashes]
-        return tuple(cause for some in (faults, errors) for cause in by_kind(some, lambda c: c.sentence))
+        found = [self._difference(row) for row in rows if self._unexplained(row)]
+        errors = [raised(d.words) for d in found if not d.form]
+        forms = [formed(d.form, d.words) for d in found if d.form]
+        return tuple(cause for some in (faults, errors, forms) for cause in by_kind(some, lambda c: c.sentence))
 
     def _unexplained(self, row: Row) -> bool:
-        """Whether it raises as neither the document nor the release found does, in no region that is said."""
-        if isinstance(self.where, Region) and holds(self.where, row):
+        """Whether it is apart, and so neither by the release nor by the choices found, in no region that is said."""
+        if not self._is_apart(row) or (isinstance(self.where, Region) and holds(self.where, row)):
             return False
-        return self._crashes(row) and (self.version is None or not gives(self.version.function, row))
+        found = [] if self.version is None else [self.version.function]
+        found += [] if self.point is None else [self.claimed.at(self.point)]
+        is_read = self.misread is not None and agrees(self.claimed, self.misread.read(row))
+        return not is_read and not any(gives(function, row) for function in found)
 
     def _choices(self, point: Behaviour | None, rows: Sequence[Row]) -> tuple[Cause, ...]:
         behaviour = self.claimed.behaviour
@@ -276,7 +305,7 @@ def _measured(formula: Formula) -> Cause:
 
 
 def _elsewhere(where: Region | Argument) -> Cause:
-    return Cause(where.code, f"gives other answers with {where.words}", where.words)
+    return Cause(where.code, "gives other answers", where.words)
 
 
 def _origin(formula: Formula) -> str:

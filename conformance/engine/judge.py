@@ -51,6 +51,7 @@ class Difference:
         points: the values compared, and how many of them are ``differing``.
         steps: the largest difference, in ``unit``.
         words: what differs first.
+        form: where it is no number that differs: ``wrong shape``, ``wrong dtype``, ``no error``; else empty.
         leaf: where in the result it is.
         sums: the points that were judged by a bound.
     """
@@ -63,6 +64,7 @@ class Difference:
     leaf: str = ""
     comparison: Gap | None = None
     sums: Sums = Sums()
+    form: str = ""
 
 
 def answer_of(function: Callable[..., Any], arguments: Mapping[str, Any]) -> Answer:
@@ -113,7 +115,9 @@ def differences(expected: Answer, actual: Answer) -> Difference:
     first = next((f for f in found if f.differing), Difference(0))
     points, differing = sum(f.points for f in found), sum(f.differing for f in found)
     sums = sum((f.sums for f in found), Sums())
-    return Difference(points, differing, first.steps, first.unit, first.words, first.leaf, first.comparison, sums)
+    return Difference(
+        points, differing, first.steps, first.unit, first.words, first.leaf, first.comparison, sums, first.form
+    )
 
 
 def _raised(expected: Answer, actual: Answer) -> Difference:
@@ -122,7 +126,8 @@ def _raised(expected: Answer, actual: Answer) -> Difference:
     does = f"raises {actual.error[0]}" if actual.kind == "raised" else "returns a result"
     says = f"raises {expected.error[0]}" if expected.kind == "raised" else "gives a result"
     said = f": {actual.message.splitlines()[0]}" if actual.message.strip() else ""
-    return Difference(1, 1, words=f"{does} where the document {says}{said}")
+    form = "" if actual.kind == "raised" else "no error"
+    return Difference(1, 1, words=f"{does} where the document {says}{said}", form=form)
 
 
 def _leaf(name: str, expected: Any, actual: Any, sums: Open | None) -> Difference:
@@ -132,10 +137,12 @@ def _leaf(name: str, expected: Any, actual: Any, sums: Open | None) -> Differenc
         return Difference(1) if same else Difference(1, 1, words=words, leaf=name)
     e, a = np.asarray(expected), np.asarray(actual)
     if e.shape != a.shape:
-        return Difference(1, 1, words=_differs(name, f"of shape {a.shape}", f"{e.shape}"), leaf=name)
+        return Difference(
+            1, 1, words=_differs(name, f"of shape {a.shape}", f"{e.shape}"), leaf=name, form="wrong shape"
+        )
     if e.dtype != a.dtype:
         every = max(e.size, 1)
-        return Difference(every, every, words=_differs(name, f"{a.dtype}", f"{e.dtype}"), leaf=name)
+        return Difference(every, every, words=_differs(name, f"{a.dtype}", f"{e.dtype}"), leaf=name, form="wrong dtype")
     comparison = compare_reals(e, a) if _is_float(e) else compare_codes(e, a)
     points, judged = max(e.size, 1), Sums()
     if sums is not None:

@@ -121,7 +121,10 @@ def sampled(
     places = {key: nowhere if gap is None else gap.where for key, gap in differ.items()} | dict(wrong or {})
     bad, good = ([a for a in e.compared if (id(a) in places) is differs] for differs in (True, False))
     if e.item.configuration is None:
-        chosen = {id(a): a for a in (*_small(bad), *_small(good), *(against or {}).values())}.values()
+        refuting = [a for a in e.compared if id(a) in (wrong or {})]  # they would be lost among those that differ
+        chosen = {
+            id(a): a for a in (*_small(refuting), *_small(bad), *_small(good), *(against or {}).values())
+        }.values()
         calls = [(_plainly(a), a.actual) for a in chosen if a.call is not None]
     else:
         asked = [*_spread(bad, _CALLS), *_spread(good, _CALLS)]

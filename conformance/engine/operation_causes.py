@@ -9,6 +9,7 @@ import numpy as np
 
 from halfeven.conformance.codes import code_of, other, reading_code, region_code
 from halfeven.conformance.configuration import Array, Granularity
+from halfeven.conformance.engine.call import CallShape
 from halfeven.conformance.engine.evidence import Judged
 from halfeven.conformance.engine.explain import Explanation, Part, explain
 from halfeven.conformance.engine.fitting.elements import Elements, Observed, elements_of
@@ -66,7 +67,18 @@ class OperationWhy:
     @property
     def key(self) -> object:
         """What it says."""
-        return tuple((p.where, p.profile, p.words) for p in self.parts if p.words) or None
+        return tuple((p.where, p.profile, p.words) for p in self.parts if p.words) or self.region
+
+    @property
+    def differing(self) -> Sequence[CallShape]:
+        """How the calls were made whose answers differ."""
+        return list(dict.fromkeys(c for s in self.samples for c in s.differing))
+
+    @cached_property
+    def region(self) -> Region | None:
+        """What the calls have in common that differ, in case nothing gives all answers."""
+        good = [c for s in self.samples for c in s.agreeing]
+        return None if self.is_doubted else of_shapes([c for s in self.samples for c in s.differing], good)
 
     @cached_property
     def pieces(self) -> Sequence[tuple[Grid, Granularity]]:
@@ -102,18 +114,22 @@ class OperationWhy:
         groups = elements_of(self.profile, seen)
         if not groups:
             return {}
-        given = self._foretold(groups, seen)
-        call, place = (np.concatenate([getattr(g, name) for g in groups])[~given] for name in ("call", "place"))
+        call, place = (np.concatenate([getattr(g, name) for g in groups]) for name in ("call", "place"))
+        if self.region is None or any(p.words for p in self.parts):
+            given = self._foretold(groups, seen)
+        else:
+            given = self._as_claimed(groups) | np.array([self.region.holds(a.shape) for a in asked])[call]
+        call, place = call[~given], place[~given]
         return {id(asked[number]): place[call == number] for number in np.unique(call).tolist()}
 
     def _foretold(self, groups: Sequence[Elements], seen: Sequence[Observed]) -> Array:
         """Which answers come as the parts say, each in its region; what a part without a model says is nothing."""
-        facts, own = facts_of(groups, seen), Part((), self.profile.model, "", {}, "", 1.0)
+        facts, own = facts_of(groups, seen), self._as_claimed(groups)
         given = [(p if p.model is None else self._whole(p)).given(groups) for p in self.parts]
         if any(_is_factor(p) for p in self.parts):
-            return own.given(groups) | self._has_factors(seen)
+            return own | self._has_factors(seen)
         # Of several regions that hold an element the innermost says what is done there.
-        depth, good = np.full(facts.call.size, -1), own.given(groups)
+        depth, good = np.full(facts.call.size, -1), own
         for part, gives in zip(self.parts, given, strict=True):
             mask = np.logical_and.reduce([np.ones(facts.call.size, bool), *(r.mask(facts) for r in part.where)])
             level = len(part.where)
@@ -123,6 +139,10 @@ class OperationWhy:
         either = np.logical_or.reduce([*given, np.zeros(facts.call.size, bool)])
         # Of a limit it is known only between which numbers it lies.
         return np.asarray(good | (either & np.logical_or.reduce([r.open(facts) for p in self.parts for r in p.where])))
+
+    def _as_claimed(self, groups: Sequence[Elements]) -> Array:
+        """Which answers the profile gives."""
+        return Part((), self.profile.model, "", {}, "", 1.0).given(groups)
 
     def _has_factors(self, seen: Sequence[Observed]) -> bool:
         """Whether there are factors for all answers, these too: each scale has its own, so no model foretells them."""
@@ -189,9 +209,8 @@ class OperationWhy:
 
     def _unknown(self) -> Told:
         words, share = self._nearest()
-        bad, good = ([c for s in self.samples for c in getattr(s, side)] for side in ("differing", "agreeing"))
-        if (region := of_shapes(bad, good)) is not None:
-            only = Cause(region.code, f"gives other answers with {region.words}", region.words)
+        if (region := self.region) is not None:
+            only = Cause(region.code, "gives other answers", region.words)
             return Told("differs", f"differs only with {region.words}", (only,))
         cause = unknown(words, share)
         return Told("differs", said([cause]), (cause,))

@@ -124,6 +124,16 @@ def channels() -> Calls:
         yield {"input": x, "axis": axis} | parameters | grid_of(-8, 7)
 
 
+@silent(
+    "torch/fake_quantize_per_channel_affine",
+    "torch.fake_quantize_per_channel_affine: argument axis; nothing of one below 0",
+)
+def negative_axis() -> Calls:
+    """What a negative axis is; the document does not say."""
+    for call in channels():
+        yield {**call, "axis": call["axis"] - call["input"].ndim}
+
+
 @measured("torch/fake_quantize_per_tensor_affine.backward", "torch 2.13.0, gradient of fake_quantize_per_tensor_affine")
 def edges() -> Calls:
     """The gradient passes where the rounded code lies in the grid, ends included; code and ends are float32."""

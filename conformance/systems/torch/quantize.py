@@ -147,6 +147,13 @@ def channels() -> Calls:
         yield {"input": x, "axis": axis, "dtype": "qint8"} | parameters
 
 
+@silent("torch/quantize_per_channel", "torch.quantize_per_channel: argument axis; nothing of one below 0")
+def negative_axis() -> Calls:
+    """What a negative axis is; the document does not say."""
+    for call in channels():
+        yield {**call, "axis": call["axis"] - call["input"].ndim}
+
+
 @documented("torch/dequantize", _AFFINE)
 def value() -> Calls:
     """A code becomes (code - zero_point) * scale, in float32."""
