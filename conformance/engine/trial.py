@@ -91,7 +91,9 @@ def _ask_operation(e: Evidence, differing: Sequence[CallShape]) -> None:
     chosen = rng.choice(len(asked), min(_SHAPES, len(asked)), replace=False)
     peculiar = company_calls(offer, of, offer.granularities)
     # Calls as large as those that differ, and with the same blocks, in memory as plain as can be.
-    sizes = dict.fromkeys(CallShape(shape.size, shape.rank, block=shape.block) for shape in differing)
+    blocks = {a.call.shape.block for a in asked}
+    small = (shape for shape in differing if 0 < (shape.size or 0) <= _LARGEST and shape.block in blocks)
+    sizes = dict.fromkeys(CallShape(shape.size, shape.rank, block=shape.block) for shape in small)
     in_plain_memory = (shaped(offer, of, shape, turn) for turn, shape in enumerate(islice(sizes, _SHAPES)))
     e.expect_calls((a.call, a.expected) for a in chain((asked[i] for i in chosen), peculiar, in_plain_memory))
 
