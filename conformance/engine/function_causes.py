@@ -114,11 +114,6 @@ class FunctionWhy:
         """No pieces: its calls have grids and granularities of their own."""
         return ()
 
-    @property
-    def differing(self) -> Sequence[CallShape]:
-        """How the calls were made whose answers differ."""
-        return self._shapes[0]
-
     def doubted(self) -> "FunctionWhy":
         """Without what was refuted."""
         return replace(self, is_doubted=True)

@@ -9,7 +9,6 @@ import numpy as np
 
 from halfeven.conformance.codes import code_of, other, reading_code, region_code
 from halfeven.conformance.configuration import Array, Granularity
-from halfeven.conformance.engine.call import CallShape
 from halfeven.conformance.engine.evidence import Judged
 from halfeven.conformance.engine.explain import Explanation, Part, explain
 from halfeven.conformance.engine.fitting.elements import Elements, Observed, elements_of
@@ -69,16 +68,11 @@ class OperationWhy:
         """What it says."""
         return tuple((p.where, p.profile, p.words) for p in self.parts if p.words) or self.region
 
-    @property
-    def differing(self) -> Sequence[CallShape]:
-        """How the calls were made whose answers differ."""
-        return list(dict.fromkeys(c for s in self.samples for c in s.differing))
-
     @cached_property
     def region(self) -> Region | None:
         """What the calls have in common that differ, in case nothing gives all answers."""
-        good = [c for s in self.samples for c in s.agreeing]
-        return None if self.is_doubted else of_shapes([c for s in self.samples for c in s.differing], good)
+        bad, good = ([c for s in self.samples for c in getattr(s, side)] for side in ("differing", "agreeing"))
+        return None if self.is_doubted else of_shapes(bad, good)
 
     @cached_property
     def pieces(self) -> Sequence[tuple[Grid, Granularity]]:

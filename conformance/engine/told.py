@@ -9,7 +9,6 @@ import numpy as np
 
 from halfeven.conformance.codes import NEAREST, UNKNOWN, code_of
 from halfeven.conformance.configuration import Array, Granularity
-from halfeven.conformance.engine.call import CallShape
 from halfeven.conformance.engine.evidence import Judged
 from halfeven.conformance.engine.kept import Sample
 from halfeven.conformance.report import causes
@@ -40,10 +39,6 @@ class Why(Protocol):
     @property
     def pieces(self) -> Sequence[tuple[Grid, Granularity]]:
         """Of an operation the grids and granularities of which it says what it does not say of all."""
-
-    @property
-    def differing(self) -> Sequence[CallShape]:
-        """How the calls were made whose answers differ."""
 
     def told(self, sample: Sample, outcome: OutcomeName, differs: str) -> Told:
         """What it says of a result with these answers, which ``differs`` so."""

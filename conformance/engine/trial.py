@@ -9,14 +9,14 @@ import numpy as np
 
 from halfeven.conformance.configuration import Array, Configuration
 from halfeven.conformance.engine import function_verdict
-from halfeven.conformance.engine.call import CallShape, numbers
+from halfeven.conformance.engine.call import numbers
 from halfeven.conformance.engine.checks.values import cases
 from halfeven.conformance.engine.evidence import Crash, Ended, Evidence, Fault
 from halfeven.conformance.engine.formula import formula_of
 from halfeven.conformance.engine.function_calls import function_calls, own_calls
 from halfeven.conformance.engine.item import Item
 from halfeven.conformance.engine.kept import Sample, Subject, sampled
-from halfeven.conformance.engine.operation_calls import shape_calls, shaped, subject
+from halfeven.conformance.engine.operation_calls import shape_calls, subject
 from halfeven.conformance.engine.practice import company_calls
 from halfeven.conformance.engine.told import Why
 from halfeven.conformance.environment import restore
@@ -64,7 +64,7 @@ def tried(why: Why, of: Subject, grids: list[Grid], worker: Worker, turn: int) -
     e = Evidence(Item(worker.offer, requirement, "trial", configuration, "quick", _SEED + turn), worker)
     try:
         with np.errstate(all="ignore"):
-            _ask_operation(e, why.differing) if colon else _ask_function(e, claimed)
+            _ask_operation(e) if colon else _ask_function(e, claimed)
     except (Crash, Fault, Ended):
         pass  # what was answered before counts
     wrong = _but_open(e, why.refuted(e.compared))
@@ -72,7 +72,7 @@ def tried(why: Why, of: Subject, grids: list[Grid], worker: Worker, turn: int) -
     return sampled(e, named, is_open=bool(wrong), wrong=wrong)
 
 
-def _ask_operation(e: Evidence, differing: Sequence[CallShape]) -> None:
+def _ask_operation(e: Evidence) -> None:
     s, offer = e.setting, e.item.offer
     c, seed = s.configuration, e.item.seed
     scales = parameters.scales(s.dtype, s.scale_dtype, s.grid, 16, seed)
@@ -90,12 +90,7 @@ def _ask_operation(e: Evidence, differing: Sequence[CallShape]) -> None:
     asked = list(islice(shape_calls(offer, of, largest=_LARGEST), 400))
     chosen = rng.choice(len(asked), min(_SHAPES, len(asked)), replace=False)
     peculiar = company_calls(offer, of, offer.granularities)
-    # Calls as large as those that differ, and with the same blocks, in memory as plain as can be.
-    blocks = {a.call.shape.block for a in asked}
-    small = (shape for shape in differing if 0 < (shape.size or 0) <= _LARGEST and shape.block in blocks)
-    sizes = dict.fromkeys(CallShape(shape.size, shape.rank, block=shape.block) for shape in small)
-    in_plain_memory = (shaped(offer, of, shape, turn) for turn, shape in enumerate(islice(sizes, _SHAPES)))
-    e.expect_calls((a.call, a.expected) for a in chain((asked[i] for i in chosen), peculiar, in_plain_memory))
+    e.expect_calls((a.call, a.expected) for a in chain((asked[i] for i in chosen), peculiar))
 
 
 def _between(scale: Array, zero: Array, grid: Grid, dtype: np.dtype[Any], rng: np.random.Generator) -> Array:
