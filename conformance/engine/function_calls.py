@@ -101,6 +101,7 @@ def function_calls(
     *,
     negative: bool = False,
     function: Callable[..., Any] | None = None,
+    own: Sequence[Own] = (),
 ) -> Iterator[Asked]:
     """The calls of a formula in every call shape, and longer ones; its own calls in the plain shape are not among them.
 
@@ -111,9 +112,10 @@ def function_calls(
         seed: of what is drawn.
         negative: whether strides may be negative, as NumPy's can.
         function: what gives the expected answers; by default the formula.
+        own: the ``own_calls`` of the sets, where they are known.
     """
     reference = function or FORMULAS[formula].function
-    if not (own := own_calls(sets, reference, seed)):
+    if not (own := own or own_calls(sets, reference, seed)):
         return
     times = _STANDARD if tier == "standard" else 1
     yield from _in_shapes(formula, reference, own, times, seed, negative=negative)

@@ -54,8 +54,9 @@ def misread(claimed: Formula, rows: Sequence[Row]) -> Misread | None:
     wrong = [row for row in rows if not agrees(claimed, row)]
     if len(wrong) < _LEAST:
         return None
-    right = [row for row in rows if row not in wrong]
-    return next((m for m in _candidates(claimed, rows, wrong) if _gives(claimed, m, wrong, right)), None)
+    asked = [*wrong, *(row for row in rows if row not in wrong)]  # those that differ refute most candidates
+    candidates = _candidates(claimed, rows, wrong)
+    return next((m for m in candidates if all(agrees(claimed, m.read(row)) for row in asked)), None)
 
 
 def _candidates(claimed: Formula, rows: Sequence[Row], wrong: Sequence[Row]) -> Iterator[Misread]:
@@ -72,9 +73,3 @@ def _candidates(claimed: Formula, rows: Sequence[Row], wrong: Sequence[Row]) -> 
                 yield Misread(name, value, where_absent=True)
             if all(given) and not any(repr(row.arguments[name]) == repr(value) for row in wrong):
                 yield Misread(name, value)
-
-
-def _gives(claimed: Formula, found: Misread, wrong: Sequence[Row], right: Sequence[Row]) -> bool:
-    if not all(agrees(claimed, found.read(row)) for row in wrong):
-        return False
-    return all(agrees(claimed, found.read(row)) for row in right)

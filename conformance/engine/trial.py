@@ -117,12 +117,12 @@ def _ask_function(e: Evidence, profile: str) -> None:
     rng = np.random.default_rng(e.item.seed)
     own = [arguments for one in sets for arguments in one.build()]
     drawn = [own[i] for i in rng.permutation(len(own))[:_OWN]]
-    of_each_kind = islice(own_calls(sets, claimed.function, e.item.seed), _OWN)
-    some = [*drawn, *(o.arguments for o in of_each_kind)]
+    kinds = own_calls(sets, claimed.function, e.item.seed)
+    some = [*drawn, *(o.arguments for o in kinds[:_OWN])]
     own = [a for a in (*some, *_with_defaults(claimed.function, some)) if numbers(a) <= _NUMBERS]
     e.expect_calls(function_verdict.expected_calls(claimed, own, e.item.requirement.text))
     negative = e.item.offer.array == "numpy"
-    grown = function_calls(formula, sets, "quick", e.item.seed, negative=negative, function=claimed.function)
+    grown = function_calls(formula, sets, "quick", e.item.seed, negative=negative, function=claimed.function, own=kinds)
     small = (a for a in islice(grown, 200) if numbers(a.call.named) <= _NUMBERS)
     e.expect_calls((a.call, a.expected) for a in islice(small, _GROWN))
 
