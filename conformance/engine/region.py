@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields
+from math import comb
 from typing import Any
 
 import numpy as np
@@ -13,7 +14,6 @@ from halfeven.reference.blocks import Array
 __all__ = ["KINDS", "SHAPES", "SOME", "Facts", "Region", "of_shapes", "words_of"]
 
 _FEW = 4
-_MANY = 8  # calls: of fewer all may be made in one way by accident
 _LEAST = 3  # calls, for what they have in common to be said where others have it, too
 _CHANCE = 1e-3  # that all calls that differ are made in a way in which others are made, too
 #: What is said after a region in which other calls agree.
@@ -308,27 +308,27 @@ def of_shapes(bad: Sequence[CallShape], others: Sequence[CallShape], *, alone: b
     only = (found for f in fields(CallShape) if (found := _levels(f.name, bad, good)))
     if (found := next(only, None)) is not None or alone:
         return found
-    rest = (found for f in fields(CallShape) if (found := _never_plain(f.name, f.default, bad, good)))
-    return _always(bad, good) or next(rest, None)
+    return _by_chance_least(bad, good)
 
 
-def _always(bad: Sequence[CallShape], good: Sequence[CallShape]) -> Region | None:
-    """The level that all calls have that differ, and few others: the one that so many have least by chance."""
+def _by_chance_least(bad: Sequence[CallShape], good: Sequence[CallShape]) -> Region | None:
+    """What all calls have that differ, and some others too: that which so many would have least by chance."""
     found: list[tuple[float, Region]] = []
+    every = (*bad, *good)
     for f in fields(CallShape):
-        level, *more = {getattr(s, f.name) for s in bad}
-        if not more and level != f.default and f.default is not None:
-            share = sum(getattr(s, f.name) == level for s in (*bad, *good)) / (len(bad) + len(good))
-            found.append((share ** len(bad), Region(f"some {f.name}", (level,))))
+        known, levels = ({getattr(s, f.name) for s in some} for some in (every, bad))
+        if f.default is None or f.default in levels or f.default not in known:
+            continue
+        others = known - {f.default}
+        for region, chosen, ways in (
+            (Region(f"some {f.name}", tuple(sorted(levels, key=str))), levels, comb(len(others), len(levels))),
+            (Region(f"other {f.name}", (f.default,)), others, 1),
+        ):
+            share = sum(getattr(s, f.name) in chosen for s in every) / len(every)
+            if chosen == others or len(chosen) <= _FEW:
+                found.append((ways * share ** len(bad), region))
     chance, least = min(found, key=lambda pair: pair[0], default=(1.0, None))
     return least if chance < _CHANCE and len(bad) >= _LEAST else None
-
-
-def _never_plain(name: str, plain: object, bad: Sequence[CallShape], good: Sequence[CallShape]) -> Region | None:
-    """The level that no call has that differs, where many do: of other levels some calls agree, or all by chance."""
-    differing = {getattr(s, name) for s in bad}
-    known = plain is not None and plain not in differing and any(getattr(s, name) == plain for s in good)
-    return Region(f"other {name}", (plain,)) if known and len(bad) >= _MANY else None
 
 
 def _levels(name: str, bad: Sequence[CallShape], good: Sequence[CallShape]) -> Region | None:

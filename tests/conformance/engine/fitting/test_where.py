@@ -126,12 +126,25 @@ def test_regions_are_proper_and_each_comes_once() -> None:
 def test_what_some_calls_lack_is_not_said_of_all() -> None:
     """Some blocks are read wrongly: others, and other calls with blocks, agree."""
     shapes = [CallShape(size=n, block="group 32") for n in range(64, 96)]
-    found = of_shapes(shapes[::2], [*shapes[1::2], CallShape(size=64)])
+    found = of_shapes(shapes[::2], [*shapes[1::2], *(CallShape(size=n) for n in range(64, 96))])
     assert found is not None
-    assert (found.code, found.words) == ("HE610", "blocks: other than tensor, in some calls")
+    assert (found.code, found.words) == ("HE610", "blocks: group 32, in some calls")
+    assert of_shapes(shapes[::2], [*shapes[1::2], CallShape(size=64)]) is None, "nearly all calls have blocks"
     alone = of_shapes(shapes, [CallShape(size=64)])
     assert alone == Region("block", ("group 32",))
     assert of_shapes([PLAIN], shapes) is None
+
+
+def test_of_what_calls_have_that_differ_the_least_likely_is_said() -> None:
+    """Blocks of two sizes are read wrongly, in layouts that take turns: most calls are not contiguous anyway."""
+    layouts = ("contiguous", "transposed", "stepped", "padded rows", "reversed")
+    every = [
+        CallShape(size=n, layout=layouts[n % 5], block=f"group {(16, 32, 48, 64, 100)[n // 5 % 5]}") for n in range(400)
+    ]
+    bad = [s for s in every if s.block in {"group 48", "group 100"} and s.layout != "contiguous"][::3]
+    found = of_shapes(bad, [*(s for s in every if s not in bad), *(CallShape(size=n) for n in range(50))])
+    assert found is not None
+    assert found.words == "blocks: group 100, group 48, in some calls"
 
 
 def lost(where: Region) -> Kernel:
