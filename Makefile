@@ -108,5 +108,6 @@ $(BIN)/python:
 $(READY): $(BIN)/python pyproject.toml setup.py constraints.txt tools/install_torch.py $(SOURCES)
 	$(BIN)/python tools/install_torch.py constraints.txt $(PINNED)
 	rm -rf build/lib* build/bdist*
+	@echo "Installing halfeven with what it needs; its kernels are compiled, which takes a minute or more."
 	$(BIN)/python -m pip install --quiet -c $(PINNED) '.[dev]'
 	@touch $@

@@ -14,11 +14,14 @@ def nearest(word: str, known: Iterable[str]) -> str:
 
     >>> nearest("onnx/QuantiseLinear", ["onnx/QuantizeLinear", *map(str, range(20))])
     ': did you mean onnx/QuantizeLinear?'
+    >>> nearest("gguf/Q8", ["gguf/Q8_0.quantize", "gguf/Q4_0.quantize", *map(str, range(50))])
+    ': did you mean gguf/Q8_0.quantize?'
     """
     among = list(dict.fromkeys(known))
     small = word.casefold()
     close = difflib.get_close_matches(small, [name.casefold() for name in among], n=3, cutoff=0.6)
-    near = [name for match in close for name in among if name.casefold() == match]
+    near = [name for name in among if small and name.casefold().startswith(small)][:4]
+    near += [name for match in close for name in among if name.casefold() == match and name not in near]
     last = small.replace(".", "/").rpartition("/")[2]
     near += [name for name in among if len(last) > _SHORT and last in name.casefold() and name not in near][:4]
     if near:
