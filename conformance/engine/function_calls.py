@@ -36,9 +36,8 @@ __all__ = [
 
 #: Elements along an axis, and how many calls of such a size are made in the quick tier.
 SIZES: Mapping[int, int] = {131: 8, 1024: 6, 1103: 6, 5003: 4, 65_536: 2, 70_001: 3, (1 << 20) + 1: 2}
-_MATRIX = (48, 64)  # elements along the first axis and the last, and so many calls
-_MATRICES = 6
-#: The most elements of a formula whose reference searches, or goes element by element; measured, about 0.1 s a call.
+_MATRIX, _MATRICES = (48, 64), 6  # elements along the first axis and the last, and so many calls
+#: The most elements of a formula that is searched, or goes element by element; measured, about 0.1 s a call.
 #: Of AIMET's two that go row by row, each row in Python: 65,536 rows are 23 s of its own, near what a call may take.
 LARGEST: Mapping[str, int] = {
     "aimet/histogram": 8704,
@@ -48,6 +47,7 @@ LARGEST: Mapping[str, int] = {
     "pytorch-quantization/descriptor_dict": 5003,
     "pytorch-quantization/descriptor_round_trip": 5003,
     "pytorch-quantization/descriptor_yaml_round_trip": 1103,
+    "torch/HistogramObserver._non_linear_param_search": 8704,
 }
 #: Numbers as they occur, where no value is chosen: of one sign sums are largest next to their bound.
 ORDINARY: Mapping[str, Callable[[np.random.Generator, int], Array]] = {

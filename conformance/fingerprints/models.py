@@ -6,7 +6,7 @@ that have given the same so far are held together, so that a thousand million of
 
 from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass, field
-from functools import partial
+from functools import lru_cache, partial
 from typing import Any
 
 import numpy as np
@@ -149,6 +149,19 @@ class _Kept:
         return self._known[key]
 
 
+@lru_cache(maxsize=1024)
+def _inverses(scale: bytes, held_in: np.dtype[Any], dtype: Any, scale_dtype: Any) -> dict[str, tuple[bytes, ...]]:
+    """By the choice of ``inverse`` 1/s in each dtype, of the scale in each; a scale is asked about in many calls."""
+    choices: Any = EvaluationModel.choices()
+    own = np.frombuffer(scale, held_in).reshape(())
+    dtypes = sorted({dtype, scale_dtype, *DTYPES.values()}, key=str)
+    with np.errstate(all="ignore"):
+        scales = [held(own, str(how)) for how in choices["held"]]
+        return {
+            name: tuple(inverse(s, name, t).tobytes() for s in scales for t in dtypes) for name in choices["inverse"]
+        }
+
+
 class Stages:
     """One call, followed through the models; what it has found of them stays for another answer."""
 
@@ -167,7 +180,7 @@ class Stages:
             name: compute_dtype(EvaluationModel(compute=name), a.dtype, a.scale_dtype, a.grid)
             for name in choices["compute"]
         }
-        inverses = {name: self._inverses(name) for name in choices["inverse"]}
+        inverses = _inverses(np.asarray(g.scale).tobytes(), np.asarray(g.scale).dtype, a.dtype, a.scale_dtype)
         self._alike: dict[str, Any] = {
             "held": held_as.__getitem__,
             "compute": computed.__getitem__,
@@ -267,13 +280,6 @@ class Stages:
 
     def _tree(self, evaluate: Any, **alike: Any) -> Tree:
         return Tree(EvaluationModel, evaluate, {**self._alike, **alike})
-
-    def _inverses(self, name: str) -> tuple[bytes, ...]:
-        """1/s in each dtype, of the scale in each."""
-        dtypes = {self.given.asked.dtype, self.given.asked.scale_dtype, *DTYPES.values()}
-        scales = [held(self.given.scale, str(how)) for how in EvaluationModel.choices()["held"]]
-        with np.errstate(all="ignore"):
-            return tuple(inverse(s, name, t).tobytes() for s in scales for t in sorted(dtypes, key=str))
 
     def _zero(self, model: Any) -> Array:
         return np.asarray(zero_of(model, np.asarray(self.given.zero, np.float64)))
