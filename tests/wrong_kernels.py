@@ -100,6 +100,22 @@ def first_zero_point(x: Tensor, scale: Tensor, zero_point: Tensor, *, qmin: int,
     return right(x, scale, MEMORY.setdefault(key, zero_point.clone()), qmin, qmax)
 
 
+def first_scale(x: Tensor, scale: Tensor, zero_point: Tensor, *, qmin: int, qmax: int) -> Tensor:
+    return right(x, MEMORY.setdefault(("scale", tuple(x.shape)), scale.clone()), zero_point, qmin, qmax)
+
+
+def later_calls(x: Tensor, scale: Tensor, zero_point: Tensor, *, qmin: int, qmax: int) -> Tensor:
+    """More calls than a script makes go before those that are answered otherwise."""
+    count = MEMORY.setdefault("count", torch.zeros((), dtype=torch.int32)).add_(1)
+    of = right if count < 60 else right_but_for_odd_codes
+    return of(x, scale, zero_point, qmin, qmax)
+
+
+def right_but_for_odd_codes(x: Tensor, scale: Tensor, zero_point: Tensor, qmin: int, qmax: int) -> Tensor:
+    q = right(x, scale, zero_point, qmin, qmax)
+    return torch.clamp(q + q % 2 * (x % 3 > 1), qmin, qmax)
+
+
 def no_grad_is_fast(x: Tensor, scale: Tensor, zero_point: Tensor, *, qmin: int, qmax: int) -> Tensor:
     of = right if torch.is_grad_enabled() else reciprocal
     return of(x, scale, zero_point, qmin=qmin, qmax=qmax)

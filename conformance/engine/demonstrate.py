@@ -13,7 +13,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from halfeven.conformance.engine.unsteady import AFTER, ALONE, is_unknown, spread, unsteady
 from halfeven.conformance.report.model import Result, Witness
+from halfeven.conformance.report.words import AFTER_OTHERS
 
 __all__ = ["GUARD", "Seen", "demonstrated", "run_alone"]
 
@@ -47,7 +49,7 @@ def demonstrated(results: Iterable[Result], python: str = sys.executable, timeou
     """The results, of each backend's cause one with a script that was run alone and showed its difference.
 
     Where a script does not, that of another result with the same cause is tried. Only what was seen keeps its script;
-    every other witness says why it has none.
+    every other witness says why it has none. Where the difference shows only after other calls, that is a cause.
 
     Args:
         results: of any backends.
@@ -61,7 +63,7 @@ def demonstrated(results: Iterable[Result], python: str = sys.executable, timeou
             groups.setdefault((r.backend, r.profile, r.outcome, r.cause), []).append(i)
     for places in groups.values():
         places.sort(key=lambda i: _rank(found[i]))
-    showing = _run_groups(found, groups, python, timeout)
+    showing, agreed = _run_groups(found, groups, python, timeout)
     for key, places in groups.items():
         other = showing.get(key)
         for i in places:
@@ -73,15 +75,34 @@ def demonstrated(results: Iterable[Result], python: str = sys.executable, timeou
                     else f"{found[other].id} shows the same cause"
                 )
                 found[i] = _changed(found[i], "", said)
-    return found
+        if other is not None and _after_others(found[other].witness):
+            found = [unsteady(r, AFTER) if i in places else r for i, r in enumerate(found)]
+        elif other is None and agreed.intersection(places):
+            found = [unsteady(r, ALONE) if i in places and is_unknown(r) else r for i, r in enumerate(found)]
+    return spread(found)
+
+
+def _after(r: Result) -> Result:
+    """With the words that its witness makes other calls first."""
+    assert r.witness is not None, "it has one"
+    return replace(r, witness=replace(r.witness, where=f"{r.witness.where}; after{AFTER_OTHERS}"))
+
+
+def _after_others(w: Witness | None) -> bool:
+    """Whether the call alone is answered as documented, and otherwise after other calls."""
+    return w is not None and w.where.endswith(AFTER_OTHERS)
 
 
 def _run_groups(
     found: list[Result], groups: Mapping[tuple[str, ...], Sequence[int]], python: str, timeout: float
-) -> dict[tuple[str, ...], int]:
-    """For each group the result whose script showed its difference; what did not loses its script in ``found``."""
+) -> tuple[dict[tuple[str, ...], int], set[int]]:
+    """For each group the result whose script showed its difference; those whose script showed the document's answer.
+
+    What showed no difference loses its script in ``found``.
+    """
     tries = {key: _tries([(i, found[i].witness) for i in places[:_TRIED]]) for key, places in groups.items()}
     showing: dict[tuple[str, ...], int] = {}
+    agreed: set[int] = set()
     for turn in range(2 * _TRIED):
         tried = {key: some[turn] for key, some in tries.items() if key not in showing and turn < len(some)}
         seen = run_alone([script for _, script in tried.values()], python, timeout)
@@ -89,7 +110,10 @@ def _run_groups(
             found[i] = _changed(found[i], script if came.differs else "", "" if came.differs else _why(came))
             if came.differs:
                 showing[key] = i
-    return showing
+                found[i] = _after(found[i]) if i in agreed else found[i]
+            elif not came.trouble:
+                agreed.add(i)
+    return showing, agreed
 
 
 def _tries(witnesses: Sequence[tuple[int, Witness | None]]) -> list[tuple[int, str]]:

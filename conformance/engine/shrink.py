@@ -71,18 +71,25 @@ def _fewer_before(t: Trial, tries: Tries) -> Trial:
 
 
 def disturbed(t: Trial) -> tuple[Call, ...]:
-    """Calls like it, each with another argument changed: whoever remembers one of them answers it otherwise after."""
-    found = []
-    for path, a in reversed([*_arrays(t.call)][:3]):
-        values = a.view()
-        if values.dtype.kind == "b" or not values.size:
-            continue
-        memory = a.memory.copy()
-        other = replace(a, memory=memory)
-        changed = values + values.dtype.type(1) if values.dtype.kind in "iu" else values * values.dtype.type(2)
-        other.view()[...] = np.flip(changed) if values.ndim else changed
-        found.append(_changed(t.call, path, other))
-    return tuple(replace(call, shape=replace(call.shape, repeats=1)) for call in found)
+    """Calls like it, first with all of its arguments changed, then one by one: whoever remembers answers otherwise."""
+    changed = [(path, other) for path, a in reversed([*_arrays(t.call)][:3]) if (other := _disturbed(a)) is not None]
+    every = t.call
+    for path, other in changed:
+        every = _changed(every, path, other)
+    ones = [_changed(t.call, path, other) for path, other in changed]
+    calls = [every, *ones] if len(ones) > 1 else ones
+    return tuple(replace(call, shape=replace(call.shape, repeats=1)) for call in calls)
+
+
+def _disturbed(a: Strided) -> Strided | None:
+    """The array with other values in the same places; None of one that has none."""
+    values = a.view()
+    if values.dtype.kind == "b" or not values.size:
+        return None
+    other = replace(a, memory=a.memory.copy())
+    changed = values + values.dtype.type(1) if values.dtype.kind in "iu" else values * values.dtype.type(2)
+    other.view()[...] = np.flip(changed) if values.ndim else changed
+    return other
 
 
 def _candidates(t: Trial) -> Iterator[Call]:

@@ -19,6 +19,7 @@ from halfeven.conformance.engine.shrink import disturbed, shrunk
 from halfeven.conformance.engine.tries import Trial, Tries, alike, case_of, operation_of, pair, pointed, trial_of
 from halfeven.conformance.quote import NoScript
 from halfeven.conformance.report.model import Witness
+from halfeven.conformance.report.words import AFTER_OTHERS
 from halfeven.conformance.requirement import Arguments
 
 __all__ = ["hexadecimal", "spoken", "witness"]
@@ -174,7 +175,7 @@ def _how(t: Trial) -> str:
     """How the call is made, where that is not plain."""
     shape = replace(t.call.shape, size=None, rank=None)
     found = f"; {shape}" if shape != PLAIN else ""
-    return found + (f"; after {len(t.before)} other calls" if t.before else "")
+    return found + (f"; after {len(t.before)}{AFTER_OTHERS}" if t.before else "")
 
 
 def _of_function(t: Trial) -> Witness:

@@ -13,6 +13,7 @@ from halfeven.conformance.report.printable import printable
 from halfeven.conformance.report.share import EACH, unmet
 
 __all__ = [
+    "AFTER_OTHERS",
     "MEANING",
     "SHORT",
     "capped",
@@ -45,6 +46,9 @@ MEANING: dict[OutcomeName, str] = {
     "not run": "nothing was compared, for the reason given; it counts neither for nor against the backend",
 }
 
+
+#: How the place of a witness ends that other calls have to be made before.
+AFTER_OTHERS = " other calls"
 
 #: Where a column should not be as wide as the outcome's name.
 SHORT: dict[OutcomeName, str] = {"implementation-defined": "impl.-defined"}

@@ -1,0 +1,38 @@
+"""The cause where one and the same call is answered in two ways: no behaviour can be found of such answers."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from halfeven.conformance.codes import NEAREST, UNKNOWN, fault_code
+from halfeven.conformance.report.model import Cause, Result
+
+__all__ = ["AFTER", "ALONE", "is_unknown", "spread", "unsteady"]
+
+_SAYS = "gives different answers to one and the same call"
+AFTER = f"{_SAYS}: the document's to it alone, another after other calls"
+ALONE = f"{_SAYS}: the document's in a process of its own, another among the calls of a check"
+_CODE = fault_code("not deterministic")
+
+
+def unsteady(r: Result, sentence: str = _SAYS) -> Result:
+    """With this cause in the place of none that is known; what is known of it stays."""
+    known = tuple(c for c in r.causes if c.code not in {UNKNOWN, NEAREST})
+    if any(c.code.startswith(_CODE[:3]) for c in known):  # such as memory that another call writes
+        return r
+    causes = (Cause(_CODE, sentence), *known)
+    return replace(r, cause="; ".join(c.sentence for c in causes), causes=causes)
+
+
+def spread(results: Sequence[Result]) -> list[Result]:
+    """The results, where one of an operation or a formula has this cause, with it for all that have none known."""
+    has = {_subject(r) for r in results if any(c.code == _CODE for c in r.causes)}
+    return [unsteady(r) if _subject(r) in has and is_unknown(r) else r for r in results]
+
+
+def _subject(r: Result) -> tuple[str, str, str]:
+    return r.backend, r.operation, str(r.configuration.get("formula", ""))
+
+
+def is_unknown(r: Result) -> bool:
+    """Whether no known behaviour gives its answers."""
+    return bool(r.causes) and all(c.code in {UNKNOWN, NEAREST} for c in r.causes)
