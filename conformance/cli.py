@@ -211,6 +211,7 @@ def _describe(what: str, names: list[str]) -> int:
     """A formula's equation and source, and how its function is called."""
     import inspect
 
+    from halfeven.conformance.equation import plain
     from halfeven.conformance.nearest import nearest
     from halfeven.reference import FORMULAS
 
@@ -224,7 +225,7 @@ def _describe(what: str, names: list[str]) -> int:
             p.name if p.default is p.empty else f"{p.name}={p.default!r}"
             for p in inspect.signature(f.function).parameters.values()
         )
-        say(f"{f.id}({arguments})\n\n    {f.equation}\n    {f.source} ({f.basis.name})\n")
+        say(f"{f.id}({arguments})\n\n    {plain(f.equation)}\n    {f.source} ({f.basis.name})\n")
         say(f"{inspect.getdoc(f.function)}\n")
         for choice, words in (f.behaviour.choices() if f.behaviour else {}).items():
             own = getattr(f.behaviour, choice)

@@ -19,7 +19,7 @@ LAYERS = {
         ("aimet",),
     ),
     "conformance": (
-        ("bar", "inline", "interrupt"),
+        ("bar", "equation", "inline", "interrupt"),
         ("bits", "configuration", "nearest", "output", "quote", "requirement", "documents", "environment", "engine"),
         ("arrays", "codes", "inputs", "engine.compare", "engine.expression", "engine.memory", "engine.tier"),
         ("engine.exhaustive.patterns",),

@@ -164,7 +164,7 @@ def decode(codes: Array, width: int, precision: int, *, signed: bool = True, ext
 @formula(
     "p3109/Project",
     equation=(
-        r"c = \mathrm{Encode}\bigl(\mathrm{Saturate}(\mathrm{RoundToPrecision}(x))\bigr),\quad"
+        r"c = \mathrm{Encode}\bigl(\mathrm{Saturate}(\mathrm{RoundToPrecision}(x))\bigr),\quad "
         r"S = |x| \cdot 2^{-E},\ E = \max(\lfloor\log_2 |x|\rfloor,\ 1 - B) - P + 1"
     ),
     basis=Real(),
