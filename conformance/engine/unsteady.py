@@ -6,7 +6,7 @@ from dataclasses import replace
 from halfeven.conformance.codes import NEAREST, UNKNOWN, fault_code
 from halfeven.conformance.report.model import Cause, Result
 
-__all__ = ["AFTER", "ALONE", "is_unknown", "spread", "unsteady"]
+__all__ = ["AFTER", "ALONE", "is_everywhere", "spread", "unsteady"]
 
 _SAYS = "gives different answers to one and the same call"
 AFTER = f"{_SAYS}: the document's to it alone, another after other calls"
@@ -26,13 +26,17 @@ def unsteady(r: Result, sentence: str = _SAYS) -> Result:
 def spread(results: Sequence[Result]) -> list[Result]:
     """The results, where one of an operation or a formula has this cause, with it for all that have none known."""
     has = {_subject(r) for r in results if any(c.code == _CODE for c in r.causes)}
-    return [unsteady(r) if _subject(r) in has and is_unknown(r) else r for r in results]
+    return [unsteady(r) if _subject(r) in has and _is_unknown(r) else r for r in results]
 
 
 def _subject(r: Result) -> tuple[str, str, str]:
     return r.backend, r.operation, str(r.configuration.get("formula", ""))
 
 
-def is_unknown(r: Result) -> bool:
-    """Whether no known behaviour gives its answers."""
+def is_everywhere(r: Result) -> bool:
+    """Whether what is said of it is said of all calls: then any of them shows it."""
+    return not any(c.where for c in r.causes)
+
+
+def _is_unknown(r: Result) -> bool:
     return bool(r.causes) and all(c.code in {UNKNOWN, NEAREST} for c in r.causes)
