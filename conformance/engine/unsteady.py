@@ -11,22 +11,23 @@ __all__ = ["AFTER", "ALONE", "is_everywhere", "spread", "unsteady"]
 _SAYS = "gives different answers to one and the same call"
 AFTER = f"{_SAYS}: the document's to it alone, another after other calls"
 ALONE = f"{_SAYS}: the document's in a process of its own, another among the calls of a check"
-_CODE = fault_code("not deterministic")
+_CODE, _UNKNOWN = fault_code("not deterministic"), {UNKNOWN, NEAREST}
 
 
 def unsteady(r: Result, sentence: str = _SAYS) -> Result:
     """With this cause in the place of none that is known; what is known of it stays."""
-    known = tuple(c for c in r.causes if c.code not in {UNKNOWN, NEAREST})
-    if any(c.code.startswith(_CODE[:3]) for c in known):  # such as memory that another call writes
+    known = [c for c in r.causes if c.code not in _UNKNOWN]
+    own = next((c for c in known if c.code == _CODE), Cause(_CODE, sentence))
+    if own not in known and any(c.code.startswith(_CODE[:3]) for c in known):  # such as memory that another call writes
         return r
-    causes = (Cause(_CODE, sentence), *known)
+    causes = (own, *(c for c in known if c is not own))
     return replace(r, cause="; ".join(c.sentence for c in causes), causes=causes)
 
 
 def spread(results: Sequence[Result]) -> list[Result]:
     """The results, where one of an operation or a formula has this cause, with it for all that have none known."""
     has = {_subject(r) for r in results if any(c.code == _CODE for c in r.causes)}
-    return [unsteady(r) if _subject(r) in has and _is_unknown(r) else r for r in results]
+    return [unsteady(r) if _subject(r) in has and {c.code for c in r.causes} & _UNKNOWN else r for r in results]
 
 
 def _subject(r: Result) -> tuple[str, str, str]:
@@ -36,7 +37,3 @@ def _subject(r: Result) -> tuple[str, str, str]:
 def is_everywhere(r: Result) -> bool:
     """Whether what is said of it is said of all calls: then any of them shows it."""
     return not any(c.where for c in r.causes)
-
-
-def _is_unknown(r: Result) -> bool:
-    return bool(r.causes) and all(c.code in {UNKNOWN, NEAREST} for c in r.causes)

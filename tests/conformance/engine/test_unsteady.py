@@ -38,10 +38,7 @@ def test_what_is_known_stays_beside_it() -> None:
 
 def test_it_is_the_cause_of_all_that_has_none_in_an_operation() -> None:
     told, unknown = unsteady(RESULT), replace(RESULT, id="q/two", causes=(UNKNOWN,))
+    beside = replace(unknown, causes=(UNKNOWN, *told.causes))
     others = [replace(unknown, operation="dequantize"), replace(unknown, causes=(KNOWN,))]
-    assert [[c.code for c in r.causes] for r in spread([told, unknown, *others])] == [
-        ["HE505"],
-        ["HE505"],
-        ["HE999"],
-        ["HE101"],
-    ]
+    found = [[c.code for c in r.causes] for r in spread([told, unknown, beside, *others])]
+    assert found == [["HE505"], ["HE505"], ["HE505"], ["HE999"], ["HE101"]]
