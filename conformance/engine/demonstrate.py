@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from halfeven.conformance.engine.unsteady import AFTER, ALONE, is_everywhere, spread, unsteady
+from halfeven.conformance.engine.unsteady import AFTER, ALONE, is_everywhere, unsteady
 from halfeven.conformance.report.model import Result, Witness
 from halfeven.conformance.report.words import AFTER_OTHERS
 
@@ -79,7 +79,7 @@ def demonstrated(results: Iterable[Result], python: str = sys.executable, timeou
             found = [unsteady(r, AFTER) if i in places else r for i, r in enumerate(found)]
         elif other is None and agreed.intersection(places):
             found = [unsteady(r, ALONE) if i in places and is_everywhere(r) else r for i, r in enumerate(found)]
-    return spread(found)
+    return found
 
 
 def _after(r: Result) -> Result:

@@ -56,12 +56,14 @@ class FunctionWhy:
     @cached_property
     def point(self) -> Behaviour | None:
         """A behaviour that gives all answers: a release's, or else the one with the fewest choices changed."""
-        if self.is_doubted or self.claimed.behaviour is None or self._has_lost_answers or self._is_admitted:
+        if self.is_doubted or self.claimed.behaviour is None or self._has_lost_answers:
             return None
         if self.version is not None and type(self.version.behaviour) is type(self.claimed.behaviour):
             return self.version.behaviour
+        if self._is_admitted and len(self.answered) == len(self.rows):
+            return None
         found = nearest_point(self.claimed, [(r.arguments, r.seen) for r in self.rows])
-        if found is None and 0 < len(self.answered) < len(self.rows):
+        if found is None and not self._is_admitted and 0 < len(self.answered) < len(self.rows):
             found = nearest_point(self.claimed, [(r.arguments, r.seen) for r in self.answered])
         return None if found == self.claimed.behaviour else found
 
@@ -71,9 +73,11 @@ class FunctionWhy:
         if self.is_doubted or not self.rows:
             return None
         others = [f for f in self._versions if f.id not in {self.claimed.id, *self._refuted}]
-        some = [self.rows] if self._is_admitted or not self.answered else [self.rows, self.answered]
+        some = [self.rows, self.answered] if self.answered else [self.rows]
         given = (f for rows in some for f in others if all(gives(f.function, row) for row in rows))
-        return next(given, None)
+        # Where the document gives all but errors and forms, a version is known by these.
+        apart = [row for row in self.rows if self._is_apart(row)] if self._is_admitted else []
+        return next((f for f in given if not apart or any(gives(f.function, row) for row in apart)), None)
 
     @cached_property
     def misread(self) -> Misread | None:

@@ -1,12 +1,11 @@
 """The cause where one and the same call is answered in two ways: no behaviour can be found of such answers."""
 
-from collections.abc import Sequence
 from dataclasses import replace
 
 from halfeven.conformance.codes import NEAREST, UNKNOWN, fault_code
 from halfeven.conformance.report.model import Cause, Result
 
-__all__ = ["AFTER", "ALONE", "is_everywhere", "spread", "unsteady"]
+__all__ = ["AFTER", "ALONE", "is_everywhere", "unsteady"]
 
 _SAYS = "gives different answers to one and the same call"
 AFTER = f"{_SAYS}: the document's to it alone, another after other calls"
@@ -22,16 +21,6 @@ def unsteady(r: Result, sentence: str = _SAYS) -> Result:
         return r
     causes = (own, *(c for c in known if c is not own))
     return replace(r, cause="; ".join(c.sentence for c in causes), causes=causes)
-
-
-def spread(results: Sequence[Result]) -> list[Result]:
-    """The results, where one of an operation or a formula has this cause, with it for all that have none known."""
-    has = {_subject(r) for r in results if any(c.code == _CODE for c in r.causes)}
-    return [unsteady(r) if _subject(r) in has and {c.code for c in r.causes} & _UNKNOWN else r for r in results]
-
-
-def _subject(r: Result) -> tuple[str, str, str]:
-    return r.backend, r.operation, str(r.configuration.get("formula", ""))
 
 
 def is_everywhere(r: Result) -> bool:

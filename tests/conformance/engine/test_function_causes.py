@@ -326,3 +326,27 @@ def test_a_layout_that_all_calls_have_that_differ_and_few_others() -> None:
 def test_which_calls_are_in_a_region(region: Region, inside: CallShape, outside: CallShape) -> None:
     assert region.holds(inside)
     assert not region.holds(outside)
+
+
+@pytest.mark.parametrize("others_raise", [False, True])
+def test_a_release_is_known_by_what_it_refuses_alone(others_raise: bool) -> None:
+    """Where the document gives all that is answered; other errors have causes of their own."""
+    document, measured = FORMULAS["gguf/Q4_0.quantize"], FORMULAS["gguf/Q4_0.quantize@0.19"]
+    rows = np.linspace(-3, 4, 64, dtype=np.float32).reshape(2, 32)
+    empty, plain = [{"tensor": rows[:0]}, {"tensor": rows[0, :0]}], [{"tensor": rows}, {"tensor": rows[:1]}]
+
+    def sample(name: str, some: Sequence[Given], answers: Sequence[Answer]) -> Sample:
+        asked = tuple(Call(document.id, (), g, PLAIN, "") for g in some)
+        return Sample(name, asked, tuple(answers), True, (PLAIN,) * len(some), ())
+
+    refused, answered = ([answer_of(measured.function, g) for g in some] for some in (empty, plain))
+    error = Answer("raised", error=("RuntimeError",), message="no such view")
+    samples = [
+        sample("empty", empty, refused),
+        sample("any", plain, [answered[0], error if others_raise else answered[1]]),
+    ]
+    found = FunctionWhy(document, samples, ("gguf", "gguf", "0.19.0"))
+    told = found.told(samples[0], "crashed", "raises ValueError")
+    assert told.outcome == "explained"
+    assert told.cause.startswith("as gguf 0.19 was measured to do: refuses rows of no elements")
+    assert {c.code for c in found.told(samples[1], "differs", "").causes} == ({"HE403"} if others_raise else {"HE999"})

@@ -7,7 +7,7 @@ import pytest
 import wrong_kernels
 
 from halfeven.conformance import check
-from halfeven.conformance.engine.unsteady import spread, unsteady
+from halfeven.conformance.engine.unsteady import unsteady
 from halfeven.conformance.report.model import Cause, Result
 
 RESULT = Result("q/one", "npu", "onnx", "quantize", "q", "one", {}, "differs")
@@ -34,11 +34,3 @@ def test_what_is_known_stays_beside_it() -> None:
     assert [c.code for c in unsteady(replace(RESULT, causes=(UNKNOWN,))).causes] == ["HE505"]
     assert [c.code for c in unsteady(replace(RESULT, causes=(KNOWN,))).causes] == ["HE505", "HE101"]
     assert unsteady(replace(RESULT, causes=(STALE,))).causes == (STALE,)
-
-
-def test_it_is_the_cause_of_all_that_has_none_in_an_operation() -> None:
-    told, unknown = unsteady(RESULT), replace(RESULT, id="q/two", causes=(UNKNOWN,))
-    beside = replace(unknown, causes=(UNKNOWN, *told.causes))
-    others = [replace(unknown, operation="dequantize"), replace(unknown, causes=(KNOWN,))]
-    found = [[c.code for c in r.causes] for r in spread([told, unknown, beside, *others])]
-    assert found == [["HE505"], ["HE505"], ["HE505"], ["HE999"], ["HE101"]]
