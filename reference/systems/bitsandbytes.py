@@ -26,6 +26,7 @@ _NF4 = (
     *(0.07958029955625534, 0.16093020141124725, 0.24611230194568634, 0.33791524171829224),
     *(0.44070982933044434, 0.5626170039176941, 0.7229568362236023, 1.0),
 )
+_MINUS_ZERO = 8  # FP4's code
 _TWELFTHS = (0, 0.0625, 8, 12, 4, 6, 2, 3)  # FP4 by its exponent and mantissa; the sign is above them
 
 
@@ -82,6 +83,12 @@ class Reading(Behaviour):
         {
             "asked": "gives the shape asked for",
             "rows": "gives a vector of even length a row of its own, and transposes what comes of a single byte",
+        }
+    )
+    minus_zero: str = choice(
+        {
+            "unsigned": "reads FP4's code of minus zero as 0",
+            "signed": "reads FP4's code of minus zero as -0.0 in rows of even length",
         }
     )
 
@@ -270,7 +277,10 @@ def quantize_4bit(
     basis=AsComputed(dtype="float32, then the dtype asked for"),
     source="bitsandbytes.functional.dequantize_4bit",
     behaviour=Reading(),
-    versions={"0.50": (Reading(shape="rows"), "bitsandbytes 0.50.2 on the CPU, measured")},
+    versions={
+        "0.50": (Reading(shape="rows"), "bitsandbytes 0.50.2 on a CPU with AVX-512, measured"),
+        "0.50-avx2": (Reading(shape="rows", minus_zero="signed"), "bitsandbytes 0.50.2 on a CPU without it, measured"),
+    },
 )
 def dequantize_4bit(
     b: Reading,
@@ -282,6 +292,9 @@ def dequantize_4bit(
     quant_type: str = "fp4",
 ) -> Array:
     """Elements of codes of 4 bits.
+
+    The levels have one zero for two codes of FP4. Of 0.50.2 the CPU's kernel gives 0 for both with AVX-512, without it
+    -0.0 for the second (measured on either); rows of odd length are made by torch, of the levels.
 
     Args:
         b: how the product is made, and which shape it has.
@@ -302,6 +315,8 @@ def dequantize_4bit(
     size = int(np.prod(shape))
     q = np.concatenate([A >> 4, A & 15], axis=1).ravel()[:size]
     level, largest = get_4bit_type(quant_type)[q], absmax[np.arange(size) // blocksize]
+    if b.minus_zero == "signed" and quant_type == "fp4" and shape[-1] % 2 == 0:
+        level = np.where(q == _MINUS_ZERO, _F32(-0.0), level)
     kind = _REALS[dtype]
     with np.errstate(all="ignore"):
         if b.arithmetic == "dtype":

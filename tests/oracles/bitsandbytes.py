@@ -184,3 +184,14 @@ def _of_four_0_50(**given: Any) -> Array:
     if found.ndim == 1 and found.size % 2 == 0:
         found = found[None]
     return found.T if given["A"].size == 1 else found
+
+
+@derives("bitsandbytes/dequantize_4bit@0.50-avx2")
+def _of_four_0_50_avx2(**given: Any) -> Array:
+    """The sign stands in a code's highest bit, of zero as of any other; rows of odd length are made of the levels."""
+    found = _of_four_0_50(**given)
+    if given.get("quant_type", "fp4") == "fp4" and given["shape"][-1] % 2 == 0:
+        codes = np.array([half for byte in given["A"].ravel().tolist() for half in divmod(byte, 16)], np.uint8)
+        signed = (codes[: found.size] & 8 != 0).reshape(found.shape)
+        found = np.where(signed & (found == 0), -found, found).astype(found.dtype)
+    return found
