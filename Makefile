@@ -11,7 +11,8 @@ READY := $(VENV)/ready
 # What pip needs to know to leave the installed torch alone.
 PINNED := $(VENV)/torch.txt
 OUT ?= halfeven-report
-PYTEST_ARGS ?= -n auto
+# Each process has tests that follow each other, which share what is made once.
+PYTEST_ARGS ?= -n auto --dist worksteal
 # Extras to install; BACKENDS may also name pkg.mod:attr.
 LIBRARIES ?= libraries
 BACKENDS ?= default
