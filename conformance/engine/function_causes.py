@@ -56,11 +56,11 @@ class FunctionWhy:
     @cached_property
     def point(self) -> Behaviour | None:
         """A behaviour that gives all answers: a release's, or else the one with the fewest choices changed."""
-        if self.is_doubted or self.claimed.behaviour is None or self._has_lost_answers:
+        if self.is_doubted or self.claimed.behaviour is None:
             return None
         if self.version is not None and type(self.version.behaviour) is type(self.claimed.behaviour):
             return self.version.behaviour
-        if self._is_admitted and len(self.answered) == len(self.rows):
+        if self._has_lost_answers or (self._is_admitted and len(self.answered) == len(self.rows)):
             return None
         found = nearest_point(self.claimed, [(r.arguments, r.seen) for r in self.rows])
         if found is None and not self._is_admitted and 0 < len(self.answered) < len(self.rows):
