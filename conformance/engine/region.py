@@ -14,6 +14,7 @@ from halfeven.reference.blocks import Array
 __all__ = ["KINDS", "SHAPES", "SOME", "Facts", "Region", "of_shapes", "words_of"]
 
 _FEW = 4
+_MANY = 8  # calls: of fewer all may be made in one way by accident
 _LEAST = 3  # calls, for what they have in common to be said where others have it, too
 _CHANCE = 1e-3  # that all calls that differ are made in a way in which others are made, too
 #: What is said after a region in which other calls agree.
@@ -328,7 +329,12 @@ def _by_chance_least(bad: Sequence[CallShape], good: Sequence[CallShape]) -> Reg
             if chosen == others or len(chosen) <= _FEW:
                 found.append((ways * share ** len(bad), region))
     chance, least = min(found, key=lambda pair: pair[0], default=(1.0, None))
-    return least if chance < _CHANCE and len(bad) >= _LEAST else None
+    if chance < _CHANCE and len(bad) >= _LEAST:
+        return least
+    # Few calls have no blocks, but they are other code; a trial makes many.
+    tensor = PLAIN.block
+    apart = all(s.block != tensor for s in bad) and any(s.block == tensor for s in good)
+    return Region("other block", (tensor,)) if apart and len(bad) >= _MANY else None
 
 
 def _levels(name: str, bad: Sequence[CallShape], good: Sequence[CallShape]) -> Region | None:
