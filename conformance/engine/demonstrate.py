@@ -66,6 +66,7 @@ def demonstrated(results: Iterable[Result], python: str = sys.executable, timeou
     showing, agreed = _run_groups(found, groups, python, timeout)
     for key, places in groups.items():
         other = showing.get(key)
+        sentence = _unsteadily(None if other is None else found[other], any(i in agreed for i in places))
         for i in places:
             w = found[i].witness
             if w is not None and i != other and w.script:
@@ -75,10 +76,8 @@ def demonstrated(results: Iterable[Result], python: str = sys.executable, timeou
                     else f"{found[other].id} shows the same cause"
                 )
                 found[i] = _changed(found[i], "", said)
-        if other is not None and _after_others(found[other].witness):
-            found = [unsteady(r, AFTER) if i in places else r for i, r in enumerate(found)]
-        elif other is None and agreed.intersection(places):
-            found = [unsteady(r, ALONE) if i in places and is_everywhere(r) else r for i, r in enumerate(found)]
+            if sentence == AFTER or (sentence == ALONE and is_everywhere(found[i])):
+                found[i] = unsteady(found[i], sentence)
     return found
 
 
@@ -88,9 +87,11 @@ def _after(r: Result) -> Result:
     return replace(r, witness=replace(r.witness, where=f"{r.witness.where}; after{AFTER_OTHERS}"))
 
 
-def _after_others(w: Witness | None) -> bool:
-    """Whether the call alone is answered as documented, and otherwise after other calls."""
-    return w is not None and w.where.endswith(AFTER_OTHERS)
+def _unsteadily(shows: Result | None, agreed: bool) -> str:
+    """What the scripts of a cause say of calls before: of the result that shows it, or whether one showed nothing."""
+    if shows is None:
+        return ALONE if agreed else ""
+    return AFTER if shows.witness is not None and shows.witness.where.endswith(AFTER_OTHERS) else ""
 
 
 def _run_groups(

@@ -51,7 +51,7 @@ class FunctionWhy:
     @cached_property
     def answered(self) -> list[Row]:
         """Those but for errors and forms that are not the document's: what else is done may be known all the same."""
-        return [row for row in self.rows if not self._is_apart(row)]
+        return self._parted[0]
 
     @cached_property
     def point(self) -> Behaviour | None:
@@ -60,7 +60,7 @@ class FunctionWhy:
             return None
         if self.version is not None and type(self.version.behaviour) is type(self.claimed.behaviour):
             return self.version.behaviour
-        if self._has_lost_answers or (self._is_admitted and len(self.answered) == len(self.rows)):
+        if self._has_lost_answers or (self._is_admitted and not self._parted[1]):
             return None
         found = nearest_point(self.claimed, [(r.arguments, r.seen) for r in self.rows])
         if found is None and not self._is_admitted and 0 < len(self.answered) < len(self.rows):
@@ -76,7 +76,7 @@ class FunctionWhy:
         some = [self.rows, self.answered] if self.answered else [self.rows]
         given = (f for rows in some for f in others if all(gives(f.function, row) for row in rows))
         # Where the document gives all but errors and forms, a version is known by these.
-        apart = [row for row in self.rows if self._is_apart(row)] if self._is_admitted else []
+        apart = self._parted[1] if self._is_admitted else []
         return next((f for f in given if not apart or any(gives(f.function, row) for row in apart)), None)
 
     @cached_property
@@ -146,6 +146,12 @@ class FunctionWhy:
         rows = ((a, Row(a.arguments, a.actual, a.shape, "")) for a in compared if not breaches(a.actual))
         wrong = (a for a, row in rows if not self._foretells(row))
         return {id(a): np.zeros(1, int) for a in wrong}
+
+    @cached_property
+    def _parted(self) -> tuple[list[Row], list[Row]]:
+        """The rows that are answered in the document's form, and those that are not."""
+        known = [(row, self._is_apart(row)) for row in self.rows]
+        return [row for row, apart in known if not apart], [row for row, apart in known if apart]
 
     @cached_property
     def _shapes(self) -> tuple[list[CallShape], list[CallShape]]:

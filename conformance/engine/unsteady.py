@@ -13,7 +13,7 @@ ALONE = f"{_SAYS}: the document's in a process of its own, another among the cal
 _CODE, _UNKNOWN = fault_code("not deterministic"), {UNKNOWN, NEAREST}
 
 
-def unsteady(r: Result, sentence: str = _SAYS) -> Result:
+def unsteady(r: Result, sentence: str) -> Result:
     """With this cause in the place of none that is known; what is known of it stays."""
     known = [c for c in r.causes if c.code not in _UNKNOWN]
     own = next((c for c in known if c.code == _CODE), Cause(_CODE, sentence))

@@ -7,7 +7,7 @@ import pytest
 import wrong_kernels
 
 from halfeven.conformance import check
-from halfeven.conformance.engine.unsteady import unsteady
+from halfeven.conformance.engine.unsteady import AFTER, unsteady
 from halfeven.conformance.report.model import Cause, Result
 
 RESULT = Result("q/one", "npu", "onnx", "quantize", "q", "one", {}, "differs")
@@ -31,6 +31,6 @@ def test_what_depends_on_calls_before_is_told(name: str, words: str) -> None:
 
 
 def test_what_is_known_stays_beside_it() -> None:
-    assert [c.code for c in unsteady(replace(RESULT, causes=(UNKNOWN,))).causes] == ["HE505"]
-    assert [c.code for c in unsteady(replace(RESULT, causes=(KNOWN,))).causes] == ["HE505", "HE101"]
-    assert unsteady(replace(RESULT, causes=(STALE,))).causes == (STALE,)
+    assert [c.code for c in unsteady(replace(RESULT, causes=(UNKNOWN,)), AFTER).causes] == ["HE505"]
+    assert [c.code for c in unsteady(replace(RESULT, causes=(KNOWN,)), AFTER).causes] == ["HE505", "HE101"]
+    assert unsteady(replace(RESULT, causes=(STALE,)), AFTER).causes == (STALE,)
