@@ -259,7 +259,7 @@ def subnormals() -> Calls:
 @silent(_OF_FOUR, _OPEN)
 def zero_sign() -> Calls:
     """The sign of the zero that FP4's code 8, of minus zero, stands for."""
-    for shape in ((2, 64), (3, 34), (1, 130)):
+    for shape in ((2, 64), (3, 34), (1, 130), (2, 63)):
         count = int(np.prod(shape))
         given = {"absmax": np.ones(-(-count // 64), F32), "dtype": "float32"}
         yield {"A": np.full((count // 2, 1), 0x80, np.uint8), "shape": shape, **given}

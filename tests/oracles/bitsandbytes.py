@@ -188,10 +188,9 @@ def _of_four_0_50(**given: Any) -> Array:
 
 @derives("bitsandbytes/dequantize_4bit@0.50-avx2")
 def _of_four_0_50_avx2(**given: Any) -> Array:
-    """The sign stands in a code's highest bit, of zero as of any other; rows of odd length are made of the levels."""
+    """The highest bit is the sign, so code 8 is -0.0; rows of odd length are made of the levels."""
     found = _of_four_0_50(**given)
     if given.get("quant_type", "fp4") == "fp4" and given["shape"][-1] % 2 == 0:
         codes = np.array([half for byte in given["A"].ravel().tolist() for half in divmod(byte, 16)], np.uint8)
-        signed = (codes[: found.size] & 8 != 0).reshape(found.shape)
-        found = np.where(signed & (found == 0), -found, found).astype(found.dtype)
+        found = np.where((codes[: found.size] == 8).reshape(found.shape), -found, found).astype(found.dtype)
     return found
