@@ -1,7 +1,6 @@
 """``torch.compile`` of a function, which says when it compiled nothing, and counts what it compiled."""
 
 import functools
-import sys
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -42,7 +41,7 @@ def compiled(function: Callable[..., Any], count: list[int]) -> Callable[..., An
         from torch._dynamo.exc import TorchDynamoException
         from torch._inductor.exc import InductorError
 
-        ran[0], limit = 0, sys.getrecursionlimit()
+        ran[0] = 0
         try:
             # Past its limits torch would go on without compiling: a suite has more shapes than any program.
             with torch._dynamo.config.patch(recompile_limit=_MANY, accumulated_recompile_limit=_MANY):  # noqa: SLF001
@@ -50,8 +49,6 @@ def compiled(function: Callable[..., Any], count: list[int]) -> Callable[..., An
         except (TorchDynamoException, InductorError) as error:
             msg = f"torch.compile fails: {' '.join(f'{type(error).__name__}: {error}'.split()):.{_SAID}}"
             raise Unsupported(msg) from error
-        finally:
-            sys.setrecursionlimit(limit)  # the compiler raises it, which is no deed of the function
         if not ran[0]:
             msg = "torch.compile compiled nothing of this call"
             raise Unsupported(msg)

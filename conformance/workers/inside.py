@@ -46,6 +46,7 @@ _KEPT = 8  # earlier results and arguments that are looked at again
 _SMALL = 1 << 16  # bytes: more is not kept, and poisoned at fewer sizes
 _ALIGNED = 64
 _GUARD = 64
+_DEEP = 2000  # calls deep: torch's compiler raises a lower limit to this, which is no deed of a function
 _DEEPEST = 32  # containers in one another, in a result
 _NUMPY = '; it is given torch tensors: for NumPy arrays say array="numpy", or @numpy after its name'
 
@@ -154,13 +155,15 @@ class Inside:
             self._poisoned(call)
             with _mode(call.shape.mode), np.errstate(all="ignore"):
                 before, limit = state(), sys.getrecursionlimit()
+                sys.setrecursionlimit(deep := max(limit, _DEEP))
                 try:
                     came = function(*given.positional, **given.named)
                     if self._device:
                         faults |= dict.fromkeys(self._device.settled(came, given=bool(given.lent)))
                 finally:  # before the mode is left, which hides what it puts back
-                    if sys.getrecursionlimit() != limit:  # at once: all that follows needs the stack
-                        sys.setrecursionlimit(limit)
+                    found = sys.getrecursionlimit()
+                    sys.setrecursionlimit(limit)  # at once: all that follows needs the stack
+                    if found != deep:
                         faults[f"{CHANGED}: the recursion limit was another after the call"] = None
                     faults |= {f"{CHANGED}: {what} after the call": None for what in changes(before)}
                 live = _received(came)

@@ -167,6 +167,18 @@ def _recursion(_: Any) -> None:
     sys.setrecursionlimit(sys.getrecursionlimit() + 7)
 
 
+@pytest.mark.filterwarnings("ignore:.*torch.jit:DeprecationWarning")  # torch's own, as its compiler is imported
+def test_a_function_that_is_compiled_as_it_is_called_changes_nothing_that_counts() -> None:
+    @torch.compile
+    def fn(x: torch.Tensor) -> torch.Tensor:
+        return x + 1
+
+    before = sys.getrecursionlimit()
+    found = asked(fn, np.zeros(3, np.float32))
+    assert (found.value.tolist(), found.faults) == ([1, 1, 1], ())
+    assert sys.getrecursionlimit() == before
+
+
 def _rint(_: Any) -> None:
     np.rint = np.floor
 
