@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal, get_args
 
-from halfeven.conformance.configuration import DTYPES, Configuration, Granularity
+from halfeven.conformance.configuration import DTYPES, Configuration, Granularity, grid_of
 from halfeven.conformance.nearest import nearest
 from halfeven.reference import Grid
 from halfeven.reference.blocks import BlockSize, Shape
@@ -56,7 +56,7 @@ class Backend:
         operations: for each operation its callable; may be empty where there are ``functions``.
         granularities: what may share a scale.
         dtypes: the float dtypes it takes.
-        grids: the grids it takes; None for all that the profile allows.
+        grids: the grids it takes, words such as ``int8`` too; None for all that the profile allows.
         array: whether it speaks torch or NumPy.
         library: the distribution it adapts, and ``version``, that one's version.
         device: where it computes; a device of torch's is where it gets its tensors, and where its results must be.
@@ -109,6 +109,8 @@ class Backend:
         for granularity in self.granularities:
             _known("granularities", granularity, get_args(Granularity))
         _known("array", self.array, get_args(ArrayKind))
+        if self.grids is not None:
+            object.__setattr__(self, "grids", tuple(g if isinstance(g, Grid) else grid_of(str(g)) for g in self.grids))
 
 
 def adapt(

@@ -1,10 +1,12 @@
 """``adapt``: what becomes a backend, and which profile it then claims."""
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from halfeven.conformance.backends.protocol import Backend, adapt
+from halfeven.reference import Grid
 from halfeven.reference.systems import PROFILES
 
 
@@ -67,6 +69,13 @@ def test_a_function_with_a_profile_of_its_own_takes_every_other() -> None:
 def test_an_unknown_profile_is_refused(source: Any) -> None:
     with pytest.raises(ValueError, match=r"profile='onx' is not accepted: give one of aimet, "):
         adapt(source, profile="onx")
+
+
+def test_grids_are_given_as_people_write_them() -> None:
+    given = ["int4", "-127:127", Grid(0, 3)]
+    assert replace(BACKEND, grids=given).grids == (Grid(-8, 7), Grid(-127, 127), Grid(0, 3))
+    with pytest.raises(ValueError, match=r"grid='int' is not accepted: give int8, "):
+        replace(BACKEND, grids=["int"])
 
 
 def test_array_replaces_what_a_backend_or_class_says() -> None:
