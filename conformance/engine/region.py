@@ -321,13 +321,13 @@ def _by_chance_least(bad: Sequence[CallShape], good: Sequence[CallShape]) -> Reg
         if f.default is None or f.default in levels or f.default not in known:
             continue
         others = known - {f.default}
-        for region, chosen, ways in (
-            (Region(f"some {f.name}", tuple(sorted(levels, key=str))), levels, comb(len(others), len(levels))),
-            (Region(f"other {f.name}", (f.default,)), others, 1),
-        ):
+        ways = {Region(f"other {f.name}", (f.default,)): (others, 1)}
+        if levels != others and len(levels) <= _FEW:
+            some = Region(f"some {f.name}", tuple(sorted(levels, key=str)))
+            ways[some] = (levels, comb(len(others), len(levels)))
+        for region, (chosen, choices) in ways.items():
             share = sum(getattr(s, f.name) in chosen for s in every) / len(every)
-            if chosen == others or len(chosen) <= _FEW:
-                found.append((ways * share ** len(bad), region))
+            found.append((choices * share ** len(bad), region))
     chance, least = min(found, key=lambda pair: pair[0], default=(1.0, None))
     if chance < _CHANCE and len(bad) >= _LEAST:
         return least
