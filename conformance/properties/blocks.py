@@ -8,7 +8,6 @@ import numpy as np
 
 from halfeven.conformance.properties.affine import Element, at
 from halfeven.conformance.properties.elements import (
-    e4m3,
     float_rows,
     four_bits,
     gguf,
@@ -17,8 +16,10 @@ from halfeven.conformance.properties.elements import (
     levels,
     mx,
     mxfp4,
+    mxfp8,
     nvfp4,
     nvfp4_of_tensor,
+    of_scales,
     scaled,
     scaled_codes,
     shifted,
@@ -30,6 +31,8 @@ from halfeven.reference.blocks import Array
 from halfeven.reference.systems.gguf import BLOCKS as STORED
 
 __all__ = ["BLOCKS"]
+
+_MX = 32  # elements of a block
 
 
 def _zero_is_kept(a: Arguments) -> bool:
@@ -236,7 +239,8 @@ BLOCKS: dict[str, Role] = {
         nvfp4,
         reals=("data_hp", "per_tensor_scale"),
     ),
-    "modelopt/fp8_quantize": _blocks("input", _fp8_reals, _fp8_blocks, e4m3, reals=("input",), sees=_fp8),
+    "modelopt/fp8_quantize": _blocks("input", _fp8_reals, _fp8_blocks, of_scales, reals=("input",), sees=_fp8),
+    "modelopt/int8_quantize": _blocks("input", _fp8_reals, _fp8_blocks, of_scales, reals=("input",), sees=_fp8),
     "modelopt/int4_quantize": _blocks(
         "input",
         _by(
@@ -256,6 +260,14 @@ BLOCKS: dict[str, Role] = {
         lambda a: a.get("block_size", 32),
         mxfp4,
         reals=("input",),
+    ),
+    "modelopt/mxfp8_quantize": _blocks(
+        "input",
+        _by("modelopt/mxfp8_dequantize", "quantized_data", "scale"),
+        lambda _: _MX,
+        mxfp8,
+        reals=("input",),
+        sees=lambda a: a.get("weights_scaling_factor") is None and np.shape(a["input"])[-1] % _MX == 0,
     ),
     "modelopt/nvfp4_quantize": _blocks(
         "input",

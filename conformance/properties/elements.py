@@ -16,7 +16,6 @@ from halfeven.reference.minifloat import FLOAT_FORMATS, FloatFormat, floatx
 from halfeven.reference.systems.p3109 import Format
 
 __all__ = [
-    "e4m3",
     "float_rows",
     "four_bits",
     "gguf",
@@ -25,10 +24,12 @@ __all__ = [
     "levels",
     "mx",
     "mxfp4",
+    "mxfp8",
     "nvfp4",
     "nvfp4_of_tensor",
     "of_code",
     "of_projected",
+    "of_scales",
     "scaled",
     "scaled_codes",
     "shifted",
@@ -123,8 +124,8 @@ def nvfp4(a: Arguments, value: Any, _: str, i: int) -> str:
     return f"{_of_two(_e2m1(), place(value, (1,), i // 2), i % 2 == 1)} * float(np.float32({scale}) * {whole})"
 
 
-def e4m3(a: Arguments, value: Any, _: str, i: int) -> str:
-    """A code of ModelOpt's times the scale of the tensor, of its index or of its block."""
+def of_scales(a: Arguments, value: Any, _: str, i: int) -> str:
+    """A code of ModelOpt's FP8 or INT8 times the scale of the tensor, of its index or of its block."""
     shape, scale, sizes = np.shape(value[0]), np.asarray(value[1]), a.get("block_sizes")
     at = np.arange(scale.size).reshape(
         scale.shape if sizes is None else [n // m for n, m in zip(shape, sizes, strict=True)]
@@ -147,6 +148,12 @@ def mxfp4(a: Arguments, value: Any, _: str, i: int) -> str:
     """A code of ModelOpt's times a power of two, the first in the low bits."""
     scale = of_code(FLOAT_FORMATS["float8_e8m0fnu"], place(value, (1,), i // a.get("block_size", 32)))
     return f"{_of_two(_e2m1(), place(value, (0,), i // 2), i % 2 == 1)} * {scale}"
+
+
+def mxfp8(_: Arguments, value: Any, __: str, i: int) -> str:
+    """A code of ModelOpt's times a power of two; the last dimension is whole blocks."""
+    scale = of_code(FLOAT_FORMATS["float8_e8m0fnu"], place(value, (1,), i // _BLOCK))
+    return f"{place(value, (0,), i)} * {scale}"
 
 
 def nvfp4_of_tensor(a: Arguments, value: Any, _: str, i: int) -> str:

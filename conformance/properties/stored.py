@@ -19,6 +19,7 @@ __all__ = ["STORED"]
 _See = Callable[[Arguments], Seen]
 _Times = Callable[[Arguments], dict[str, Any]]
 _TIMES = 4  # as in the property of powers of two
+_MX_BLOCK = 32
 _STEP = 2  # of an exponent that is one more for twice as much
 _NAN = 255  # of e8m0
 _E4M3, _E2M1 = "float8_e4m3fn", "float4_e2m1fn"
@@ -169,6 +170,12 @@ def _mxfp4(a: Arguments) -> Seen:
     return _in_blocks(numbers, _power(np.asarray(a["scale"])), a.get("block_size", 32))
 
 
+def _mxfp8(a: Arguments) -> Seen:
+    numbers = np.asarray(a["quantized_data"])
+    by = np.repeat(_power(np.asarray(a["scale"])), _MX_BLOCK, -1)[..., : numbers.shape[-1]]
+    return _seen(numbers, by, parts=1 if numbers.shape[-1] % _MX_BLOCK else None)
+
+
 def _power(codes: Array) -> Array:
     """The powers of two of e8m0."""
     exponents = codes.view(np.uint8).astype(np.float64)
@@ -239,6 +246,13 @@ def _float8(data: str, *, inverse: bool = False) -> _See:
     return see
 
 
+def _int8(a: Arguments) -> Seen:
+    codes, scale = np.asarray(a["quantized_data"]), np.asarray(a["scale"]).astype(np.float64)
+    kept = tuple(slice(n) for n in a["shape"])
+    by = _tiled(scale, codes.shape, a.get("block_sizes"))[kept]
+    return _seen(codes[kept], by, parts=1 if by.shape != codes.shape else None)
+
+
 def _divided(a: Arguments) -> dict[str, Any]:
     """A call whose scale, by which codes are divided, is a power of two less."""
     scale = np.asarray(a["scale"])
@@ -259,6 +273,8 @@ STORED: dict[str, Role] = {
     "modelopt/mxfp4_dequantize": _stored(
         "quantized_data", _mxfp4, ("quantized_data", "scale"), times=_exponent("scale")
     ),
+    "modelopt/int8_dequantize": _stored("quantized_data", _int8, (), ("scale",)),
+    "modelopt/mxfp8_dequantize": _stored("quantized_data", _mxfp8, times=_exponent("scale")),
     "modelopt/nvfp4_dequantize": _stored(
         "quantized_data", _modelopt_nvfp4, ("quantized_data", "scale"), ("double_scale",)
     ),

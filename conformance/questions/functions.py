@@ -220,8 +220,10 @@ _BLOCK_ASKED = (
     Asked("gguf/Q4_1.quantize", "", _over(_BLOCKS, lambda x: {"tensor": x})),
     Asked("modelopt/nvfp4_quantize", "blocks of 16", _over(_BLOCKS, lambda x: {"input": x})),
     Asked("modelopt/mxfp4_quantize", "blocks of 32", _over(_BLOCKS, lambda x: {"input": x})),
+    Asked("modelopt/mxfp8_quantize", "blocks of 32", _over(_BLOCKS, lambda x: {"input": x})),
     Asked("modelopt/int4_quantize", "blocks of 64", _over(_BLOCKS, lambda x: {"input": x, "block_size": 64})),
     Asked("modelopt/fp8_quantize", "one scale", _over(_BLOCKS, lambda x: {"input": x})),
+    Asked("modelopt/int8_quantize", "one scale", _over(_BLOCKS, lambda x: {"input": x})),
     Asked(
         "bitsandbytes/quantize_blockwise",
         "256 levels",
@@ -262,6 +264,7 @@ FUNCTIONS: tuple[FunctionQuestion, ...] = (
             Asked("torchao/per_tensor_amax_to_scale", "", _over(_AMAX, lambda a: {"amax": a})),
             Asked("torchao/choose_scale_float8", "", _over(_AMAX, lambda a: {"tensor": a, "block_size": (1,)})),
             Asked("modelopt/fp8_quantize", "the scale", _over(_AMAX, lambda a: {"input": a}), (1,)),
+            Asked("modelopt/int8_quantize", "the scale", _over(_AMAX, lambda a: {"input": a}), (1,)),
             Asked(
                 "modelopt/nvfp4_quantize",
                 "the tensor's scale",

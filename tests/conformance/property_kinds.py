@@ -71,6 +71,15 @@ def int4_guarded(**given: Any) -> Any:
     return right("modelopt/int4_dequantize", {**given, "scale": scale})
 
 
+def mxfp8_least_scale(**given: Any) -> Any:
+    return right("modelopt/mxfp8_dequantize", {**given, "scale": np.maximum(given["scale"], np.uint8(120))})
+
+
+def int8_zero(**given: Any) -> Any:
+    codes = np.where(given["quantized_data"] == 0, 1, given["quantized_data"]).astype(np.int8)
+    return right("modelopt/int8_dequantize", {**given, "quantized_data": codes})
+
+
 def nvfp4_magnitudes(**given: Any) -> Any:
     return np.abs(right("modelopt/nvfp4_dequantize", given))
 
@@ -114,6 +123,19 @@ def int4_without_sign(**given: Any) -> Any:
 def mxfp4_least_scale(**given: Any) -> Any:
     codes, scale = right("modelopt/mxfp4_quantize", given)
     return codes, np.maximum(scale, np.uint8(127))
+
+
+def mxfp8_one_scale(**given: Any) -> Any:
+    scale = given.get("weights_scaling_factor")
+    if scale is None and given["input"].size:
+        chosen = right("modelopt/mxfp8_quantize", given)[1]
+        scale = np.full_like(chosen, chosen.flat[0])
+    return right("modelopt/mxfp8_quantize", {**given, "weights_scaling_factor": scale})
+
+
+def int8_wraps(**given: Any) -> Any:
+    codes, scale = right("modelopt/int8_quantize", given)
+    return (codes.astype(np.int16) + 1).astype(np.int8), scale
 
 
 def fpx_first_scale(**given: Any) -> Any:
@@ -208,6 +230,8 @@ WRONG_OF_KINDS: list[tuple[str, str, Callable[..., Any]]] = [
     ("powers-of-two", "torchao/mx_dequantize", mx_small_exponents),
     ("any-order", "torchao/mx_dequantize", mx_first_block),
     ("powers-of-two", "modelopt/int4_dequantize", int4_guarded),
+    ("powers-of-two", "modelopt/mxfp8_dequantize", mxfp8_least_scale),
+    ("zero", "modelopt/int8_dequantize", int8_zero),
     ("monotone", "modelopt/nvfp4_dequantize", nvfp4_magnitudes),
     ("powers-of-two", "torchao/to_original_precision", original_precision_guarded),
     ("monotone", "p3109/Decode", decoded_in_order_of_codes),
@@ -217,6 +241,8 @@ WRONG_OF_KINDS: list[tuple[str, str, Callable[..., Any]]] = [
     ("zero", "modelopt/nvfp4_quantize", nvfp4_as_the_release),
     ("monotone", "modelopt/int4_quantize", int4_without_sign),
     ("powers-of-two", "modelopt/mxfp4_quantize", mxfp4_least_scale),
+    ("any-order", "modelopt/mxfp8_quantize", mxfp8_one_scale),
+    ("monotone", "modelopt/int8_quantize", int8_wraps),
     ("any-order", "torchao/from_hp_to_fpx", fpx_first_scale),
     ("powers-of-two", "torchao/choose_qparams_and_quantize_scale_only_hqq", hqq_least_scale),
     ("odd", "p3109/Project", projected_up),

@@ -11,7 +11,7 @@ from oracles.registry import derives
 from oracles.soft import DTYPES, Array, Soft, array, form, soft, softs
 from oracles.torchao_float8 import float8_code, float8_number
 
-__all__: list[str] = []
+__all__ = ["places", "scales_of"]
 
 _E4M3 = "float8_e4m3fn"
 _Index = tuple[int, ...]
@@ -30,36 +30,41 @@ def _check(given: Array, shape: _Index, sizes: _Index | None, *, reshapes: bool)
     return given
 
 
-def _place(scales: _Index, sizes: _Index | None) -> Callable[[_Index], _Index]:
+def places(scales: _Index, sizes: _Index | None) -> Callable[[_Index], _Index]:
     """The index of the scale of an element."""
     if sizes:
         return lambda at: tuple(i // size for i, size in zip(at, sizes, strict=True))
     return lambda at: tuple(0 if n == 1 else i for i, n in zip(at[len(at) - len(scales) :], scales, strict=True))
 
 
-def _scales(x: Array, axis: int | None, sizes: _Index | None, *, alone: bool) -> Array:
+def scales_of(x: Array, axis: int | None, sizes: _Index | None, top: float, *, alone: bool) -> Array:
+    """The largest magnitude of the tensor, of each index or each block, over ``top``."""
     if sizes:
         shape = _counts(x.shape, sizes)
     elif axis is None or (x.ndim == 1 and not alone):
         shape = ()
     else:
         shape = tuple(n if i == axis % x.ndim else 1 for i, n in enumerate(x.shape))
-    where = _place(shape, sizes)
+    where = places(shape, sizes)
     found: dict[_Index, Soft] = {}
     for at, v in zip(product(*map(range, x.shape)), softs(x), strict=True):
         held = found.get(where(at))
         if held is None or v.nan or (not held.nan and abs(v).value > held.value):
             found[where(at)] = abs(v)
     whole = shape if sizes or prod(shape) != 1 else ()
-    top = soft(448.0, x.dtype.name)
-    return array([found[at] / top for at in product(*map(range, shape))], whole, x.dtype)
+    by = soft(top, x.dtype.name)
+    return array([found[at] / by for at in product(*map(range, shape))], whole, x.dtype)
 
 
 def _quantize(
     x: Array, scales: Array | None, axis: int | None, sizes: _Index | None, *, documented: bool
 ) -> tuple[Array, Array]:
-    s = _scales(x, axis, sizes, alone=documented) if scales is None else _check(scales, x.shape, sizes, reshapes=True)
-    where = _place(s.shape, sizes)
+    s = (
+        scales_of(x, axis, sizes, 448.0, alone=documented)
+        if scales is None
+        else _check(scales, x.shape, sizes, reshapes=True)
+    )
+    where = places(s.shape, sizes)
     codes = []
     for at, v in zip(product(*map(range, x.shape)), softs(x), strict=True):
         by = soft(float(s[where(at)]), x.dtype.name)
@@ -94,7 +99,7 @@ def _dequantize(
     quantized_data: Array, scale: Array, dtype: str = "float32", block_sizes: _Index | None = None
 ) -> Array:
     s = _check(scale, quantized_data.shape, block_sizes, reshapes=False)
-    where, f = _place(s.shape, block_sizes), form(DTYPES[dtype])
+    where, f = places(s.shape, block_sizes), form(DTYPES[dtype])
     codes = quantized_data.view(np.uint8).ravel().tolist()
     reals = []
     for at, code in zip(product(*map(range, quantized_data.shape)), codes, strict=True):

@@ -11,7 +11,7 @@ from halfeven.conformance.requirement import Calls, expected, measured
 from halfeven.reference.blocks import Array
 from halfeven.reference.minifloat import decode
 
-__all__ = ["ANSWERS"]
+__all__ = ["ANSWERS", "by_dimension"]
 
 _QUANTIZE, _DEQUANTIZE = "modelopt/fp8_quantize", "modelopt/fp8_dequantize"
 _SOURCE = "modelopt.torch.quantization.qtensor.FP8QTensor"
@@ -117,7 +117,7 @@ def scales_of_blocks() -> Calls:
     yield {"quantized_data": codes.reshape(6, 16), "scale": np.ones((6, 1), _F32), "block_sizes": (1, 8)}
 
 
-def _by_dimension(block_sizes: Any) -> dict[int, int] | None:
+def by_dimension(block_sizes: Any) -> dict[int, int] | None:
     """The library's word: sizes by dimension, from the last."""
     return block_sizes and {d - len(block_sizes): size for d, size in enumerate(block_sizes)}
 
@@ -125,7 +125,7 @@ def _by_dimension(block_sizes: Any) -> dict[int, int] | None:
 def _fp8_quantize(input: Any, scales: Any = None, axis: int | None = None, block_sizes: Any = None) -> Any:  # noqa: A002
     from modelopt.torch.quantization.qtensor import FP8QTensor
 
-    made, found = FP8QTensor.quantize(input, scales, axis, _by_dimension(block_sizes))
+    made, found = FP8QTensor.quantize(input, scales, axis, by_dimension(block_sizes))
     return made._quantized_data, found  # noqa: SLF001 - where it holds the codes
 
 
@@ -134,7 +134,7 @@ def _fp8_dequantize(quantized_data: Any, scale: Any, dtype: str = "float32", blo
     from modelopt.torch.quantization.qtensor import FP8QTensor
 
     held = FP8QTensor(quantized_data.shape, torch.float32, quantized_data)
-    return held.dequantize(getattr(torch, dtype), scale=scale, block_sizes=_by_dimension(block_sizes))
+    return held.dequantize(getattr(torch, dtype), scale=scale, block_sizes=by_dimension(block_sizes))
 
 
 ANSWERS: dict[str, dict[str, Callable[..., Any]]] = {

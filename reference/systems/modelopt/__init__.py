@@ -1,1 +1,1 @@
-"""ModelOpt: the storages of quantized tensors, NVFP4, MXFP4, INT4 by blocks and FP8: packed codes and scales."""
+"""ModelOpt: the storages of quantized tensors, FP8 and INT8, INT4, MXFP4, MXFP8 and NVFP4: codes and scales."""

@@ -12,6 +12,7 @@ from halfeven.reference.behaviour import Behaviour, choice
 from halfeven.reference.blocks import Array, Shape
 from halfeven.reference.catalogue import AsComputed, formula
 from halfeven.reference.minifloat import FLOAT_DTYPES, decode, encode
+from halfeven.reference.systems.modelopt.scales import counts, largest, spread
 
 __all__ = ["Fp8Codes", "Fp8Values", "fp8_dequantize", "fp8_quantize"]
 
@@ -82,43 +83,16 @@ def fp8_quantize(
     """
     dtype = input.dtype if b.quotient == "input" else np.dtype(np.float32)
     x = input.astype(dtype)
-    s = _largest(b, x, axis, block_sizes) / np.asarray(448, dtype) if scales is None else scales
-    if block_sizes and s.shape != (blocks := _counts(x.shape, block_sizes)):
+    s = largest(x, axis, block_sizes, b.only_axis) / np.asarray(448, dtype) if scales is None else scales
+    if block_sizes and s.shape != (blocks := counts(x.shape, block_sizes)):
         if s.size != int(np.prod(blocks)):
             msg = f"scales of shape {s.shape} is not accepted: give {blocks}"
             raise AssertionError(msg)
         s = s.reshape(blocks)
-    by = _spread(s, x.shape, block_sizes) if block_sizes else s
+    by = spread(s, x.shape, block_sizes) if block_sizes else s
     quotient = x / by.astype(dtype)
     quotient = np.where((x == 0) & (by == 0), x, quotient) if b.zeros == "kept" else quotient
     return encode(quotient, "float8_e4m3fn", overflow="saturate").view(_E4M3), np.asarray(s).astype(input.dtype)
-
-
-def _counts(shape: Shape, block_sizes: Shape) -> Shape:
-    """How many blocks there are in each dimension."""
-    return tuple(-(-n // size) for n, size in zip(shape, block_sizes, strict=True))
-
-
-def _largest(b: Fp8Codes, x: Array, axis: int | None, block_sizes: Shape | None) -> Array:
-    """The largest magnitude of the tensor, of each index of an axis, or of each block."""
-    magnitude = np.abs(x)
-    if block_sizes:
-        for dim, size in enumerate(block_sizes):
-            starts = np.arange(0, x.shape[dim], size)
-            magnitude = np.maximum.reduceat(magnitude, starts, axis=dim)
-        return magnitude
-    if axis is None or (x.ndim == 1 and b.only_axis == "tensor"):
-        return np.asarray(np.max(magnitude))
-    others = tuple(dim for dim in range(x.ndim) if dim != axis % x.ndim)
-    found = np.max(magnitude, axis=others, keepdims=True)
-    return np.asarray(found.reshape(()) if found.size == 1 else found)
-
-
-def _spread(s: Array, shape: Shape, block_sizes: Shape) -> Array:
-    """Each scale repeated over its block."""
-    for dim, (n, size) in enumerate(zip(shape, block_sizes, strict=True)):
-        s = np.repeat(s, size, axis=dim).take(range(n), axis=dim)
-    return s
 
 
 @formula(
@@ -144,11 +118,11 @@ def fp8_dequantize(
     Raises:
         AssertionError: with blocks, there is not one of ``scale`` for each.
     """
-    if block_sizes and scale.shape != (blocks := _counts(quantized_data.shape, block_sizes)):
+    if block_sizes and scale.shape != (blocks := counts(quantized_data.shape, block_sizes)):
         msg = f"scale of shape {scale.shape} is not accepted: give {blocks}"
         raise AssertionError(msg)
     target = FLOAT_DTYPES[dtype]
     wide = target if b.product == "output" else np.dtype(np.float32)
-    s = _spread(scale, quantized_data.shape, block_sizes) if block_sizes else scale
+    s = spread(scale, quantized_data.shape, block_sizes) if block_sizes else scale
     numbers = decode(quantized_data.view(np.uint8), "float8_e4m3fn", "float32").astype(wide)
     return np.asarray(numbers * s.astype(wide)).astype(target)
