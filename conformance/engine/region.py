@@ -321,10 +321,11 @@ def _by_chance_least(bad: Sequence[CallShape], good: Sequence[CallShape]) -> Reg
         if f.default is None or f.default in levels or f.default not in known:
             continue
         others = known - {f.default}
-        ways = {Region(f"other {f.name}", (f.default,)): (others, 1)}
-        if levels != others and len(levels) <= _FEW:
+        ways: dict[Region, tuple[set[Any], int]] = {}
+        if len(levels) <= _FEW:
             some = Region(f"some {f.name}", tuple(sorted(levels, key=str)))
             ways[some] = (levels, comb(len(others), len(levels)))
+        ways[Region(f"other {f.name}", (f.default,))] = (others, 1)
         for region, (chosen, choices) in ways.items():
             share = sum(getattr(s, f.name) in chosen for s in every) / len(every)
             found.append((choices * share ** len(bad), region))
