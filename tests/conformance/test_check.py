@@ -189,7 +189,7 @@ def test_bad_arguments_name_what_is_accepted() -> None:
 def test_a_waiver_allows_its_steps_at_ties_and_must_bite() -> None:
     def waived(steps, fn):
         waivers = {"onnx/quantize/nearest-code": steps, "onnx/quantize/zero-point-after-rounding": steps}
-        return check(Backend("waived", "onnx", {"quantize": fn}, waivers=waivers))
+        return check(Backend("waived", "onnx", {"quantize": fn}, grids=("int8", "uint8"), waivers=waivers))
 
     verdict = waived(1, reciprocal)
     assert verdict.conforms
