@@ -321,14 +321,13 @@ def _by_chance_least(bad: Sequence[CallShape], good: Sequence[CallShape]) -> Reg
         if f.default is None or f.default in levels or f.default not in known:
             continue
         others = known - {f.default}
-        ways: dict[Region, tuple[set[Any], int]] = {}
-        if len(levels) <= _FEW:
-            some = Region(f"some {f.name}", tuple(sorted(levels, key=str)))
-            ways[some] = (levels, comb(len(others), len(levels)))
-        ways[Region(f"other {f.name}", (f.default,))] = (others, 1)
-        for region, (chosen, choices) in ways.items():
+        for region, chosen, ways in (
+            (Region(f"some {f.name}", tuple(sorted(levels, key=str))), levels, comb(len(others), len(levels))),
+            (Region(f"other {f.name}", (f.default,)), others, 1),
+        ):
             share = sum(getattr(s, f.name) in chosen for s in every) / len(every)
-            found.append((choices * share ** len(bad), region))
+            if len(region.of) <= _FEW:  # more are not all said
+                found.append((ways * share ** len(bad), region))
     chance, least = min(found, key=lambda pair: pair[0], default=(1.0, None))
     if chance < _CHANCE and len(bad) >= _LEAST:
         return least

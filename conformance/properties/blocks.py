@@ -29,10 +29,9 @@ from halfeven.conformance.requirement import Arguments
 from halfeven.reference import FORMULAS
 from halfeven.reference.blocks import Array
 from halfeven.reference.systems.gguf import BLOCKS as STORED
+from halfeven.reference.systems.modelopt.mxfp8 import BLOCK as MX_BLOCK
 
 __all__ = ["BLOCKS"]
-
-_MX = 32  # elements of a block
 
 
 def _zero_is_kept(a: Arguments) -> bool:
@@ -264,10 +263,10 @@ BLOCKS: dict[str, Role] = {
     "modelopt/mxfp8_quantize": _blocks(
         "input",
         _by("modelopt/mxfp8_dequantize", "quantized_data", "scale"),
-        lambda _: _MX,
+        lambda _: MX_BLOCK,
         mxfp8,
         reals=("input",),
-        sees=lambda a: a.get("weights_scaling_factor") is None and np.shape(a["input"])[-1] % _MX == 0,
+        sees=lambda a: a.get("weights_scaling_factor") is None and np.shape(a["input"])[-1] % MX_BLOCK == 0,
     ),
     "modelopt/nvfp4_quantize": _blocks(
         "input",

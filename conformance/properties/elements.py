@@ -13,6 +13,7 @@ from halfeven.conformance.requirement import Arguments
 from halfeven.reference import FORMULAS
 from halfeven.reference.blocks import Array
 from halfeven.reference.minifloat import FLOAT_FORMATS, FloatFormat, floatx
+from halfeven.reference.systems.modelopt.mxfp8 import BLOCK as MX_BLOCK
 from halfeven.reference.systems.p3109 import Format
 
 __all__ = [
@@ -152,7 +153,7 @@ def mxfp4(a: Arguments, value: Any, _: str, i: int) -> str:
 
 def mxfp8(_: Arguments, value: Any, __: str, i: int) -> str:
     """A code of ModelOpt's times a power of two; the last dimension is whole blocks."""
-    scale = of_code(FLOAT_FORMATS["float8_e8m0fnu"], place(value, (1,), i // _BLOCK))
+    scale = of_code(FLOAT_FORMATS["float8_e8m0fnu"], place(value, (1,), i // MX_BLOCK))
     return f"{place(value, (0,), i)} * {scale}"
 
 

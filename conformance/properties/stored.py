@@ -13,13 +13,13 @@ from halfeven.reference import FORMULAS
 from halfeven.reference.blocks import Array
 from halfeven.reference.minifloat import decode, floatx
 from halfeven.reference.systems.bitsandbytes import get_4bit_type
+from halfeven.reference.systems.modelopt.mxfp8 import BLOCK as MX_BLOCK
 
 __all__ = ["STORED"]
 
 _See = Callable[[Arguments], Seen]
 _Times = Callable[[Arguments], dict[str, Any]]
 _TIMES = 4  # as in the property of powers of two
-_MX_BLOCK = 32
 _STEP = 2  # of an exponent that is one more for twice as much
 _NAN = 255  # of e8m0
 _E4M3, _E2M1 = "float8_e4m3fn", "float4_e2m1fn"
@@ -172,8 +172,8 @@ def _mxfp4(a: Arguments) -> Seen:
 
 def _mxfp8(a: Arguments) -> Seen:
     numbers = np.asarray(a["quantized_data"])
-    by = np.repeat(_power(np.asarray(a["scale"])), _MX_BLOCK, -1)[..., : numbers.shape[-1]]
-    return _seen(numbers, by, parts=1 if numbers.shape[-1] % _MX_BLOCK else None)
+    by = _tiled(_power(np.asarray(a["scale"])), numbers.shape, (*(1 for _ in numbers.shape[:-1]), MX_BLOCK))
+    return _seen(numbers, by, parts=1 if numbers.shape[-1] % MX_BLOCK else None)
 
 
 def _power(codes: Array) -> Array:

@@ -1,8 +1,6 @@
 """ModelOpt's INT8, each scalar by itself: the scale of its index, and the nearest integer to an exact quotient."""
 
 from itertools import product
-from math import prod
-from typing import Any
 
 import numpy as np
 
@@ -74,9 +72,8 @@ def _dequantize(
     if block_sizes:
         _check(scale, quantized_data.shape, block_sizes)
     where, f = places(scale.shape, block_sizes), form(DTYPES[dtype])
-    reals: list[Any] = [
+    reals = [
         Soft(float(quantized_data[at]), f) * soft(float(scale[where(at)]), scale.dtype.name).to(f)
         for at in product(*map(range, shape))
     ]
-    assert len(reals) == prod(shape)
     return array(reals, shape, DTYPES[dtype])

@@ -1,7 +1,7 @@
 """ModelOpt's MXFP8, each scalar by itself: exponents of fractions, a search among the numbers of e4m3."""
 
 from fractions import Fraction
-from math import ceil, copysign, inf, isinf, nan, prod
+from math import ceil, copysign, inf, isfinite, isinf, nan, prod
 
 import ml_dtypes
 import numpy as np
@@ -39,7 +39,7 @@ def _exponent(block: list[Soft], *, documented: bool) -> int | None:
 
 def _over(value: float, k: int) -> float:
     """``value`` over 2^k."""
-    return float(Fraction(value) / Fraction(2) ** k) if abs(value) < inf else value
+    return float(Fraction(value) / Fraction(2) ** k) if isfinite(value) else value
 
 
 def _quantize(x: Array, given: Array | None, *, documented: bool) -> tuple[Array, Array]:
@@ -59,8 +59,7 @@ def _quantize(x: Array, given: Array | None, *, documented: bool) -> tuple[Array
         for i in block:
             v = numbers[i].value
             lost = numbers[i].nan or (code == 255 and documented)
-            signed = v if abs(v) < inf and v == 0 else _over(v, code - 127)
-            codes[i] = float8_code(nan if lost else copysign(signed, v), _E4M3)
+            codes[i] = float8_code(nan if lost else copysign(_over(v, code - 127), v), _E4M3)
     stored = np.array(codes, np.uint8).reshape(x.shape).view(getattr(ml_dtypes, _E4M3))
     return stored, np.array(scales, np.uint8).reshape(count)
 

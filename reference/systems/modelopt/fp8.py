@@ -12,7 +12,7 @@ from halfeven.reference.behaviour import Behaviour, choice
 from halfeven.reference.blocks import Array, Shape
 from halfeven.reference.catalogue import AsComputed, formula
 from halfeven.reference.minifloat import FLOAT_DTYPES, decode, encode
-from halfeven.reference.systems.modelopt.scales import counts, largest, spread
+from halfeven.reference.systems.modelopt.scales import counts, largest, only_axes, quotients, spread
 
 __all__ = ["Fp8Codes", "Fp8Values", "fp8_dequantize", "fp8_quantize"]
 
@@ -27,14 +27,8 @@ class Fp8Codes(Behaviour):
         "kept": "keeps zeros under a scale of zero",
         "divided": "divides zeros by a scale of zero, so that they become NaN",
     })  # fmt: skip
-    quotient: str = choice({
-        "input": "computes scale and quotient in the input's dtype",
-        "float32": "computes scale and quotient in float32",
-    })  # fmt: skip
-    only_axis: str = choice({
-        "indices": "gives each index of the only axis a scale",
-        "tensor": "gives a tensor of one axis one scale",
-    })  # fmt: skip
+    quotient: str = quotients()
+    only_axis: str = only_axes()
 
 
 @dataclass(frozen=True)

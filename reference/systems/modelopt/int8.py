@@ -7,13 +7,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from halfeven.reference.behaviour import Behaviour, choice, roundings
+from halfeven.reference.behaviour import Behaviour, roundings
 from halfeven.reference.blocks import Array, Shape
 from halfeven.reference.catalogue import AsComputed, formula
 from halfeven.reference.minifloat import FLOAT_DTYPES
 from halfeven.reference.rounding import ROUNDINGS
 from halfeven.reference.systems.modelopt.fp8 import Fp8Values
-from halfeven.reference.systems.modelopt.scales import counts, largest, spread
+from halfeven.reference.systems.modelopt.scales import counts, largest, only_axes, quotients, spread
 
 __all__ = ["Int8Codes", "int8_dequantize", "int8_quantize"]
 
@@ -22,14 +22,8 @@ __all__ = ["Int8Codes", "int8_dequantize", "int8_quantize"]
 class Int8Codes(Behaviour):
     """The choices in making codes of 8 bits."""
 
-    quotient: str = choice({
-        "input": "computes scale and quotient in the input's dtype",
-        "float32": "computes scale and quotient in float32",
-    })  # fmt: skip
-    only_axis: str = choice({
-        "indices": "gives each index of the only axis a scale",
-        "tensor": "gives a tensor of one axis one scale",
-    })  # fmt: skip
+    quotient: str = quotients()
+    only_axis: str = only_axes()
     rounding: str = roundings("elements")
 
 
@@ -67,16 +61,21 @@ def int8_quantize(
     dtype = input.dtype if b.quotient == "input" else np.dtype(np.float32)
     x = input.astype(dtype)
     if block_sizes:
-        blocks = counts(x.shape, block_sizes)
-        rest = [(0, n * size - m) for n, size, m in zip(blocks, block_sizes, x.shape, strict=True)]
-        if scales is not None and (any(after for _, after in rest) or scales.shape != blocks):
-            msg = f"scales of shape {scales.shape} is not accepted: give whole blocks, and {blocks}"
-            raise AssertionError(msg)
-        x = np.pad(x, rest)
+        if scales is not None:
+            _check("scales", scales, x.shape, block_sizes)
+        x = np.pad(x, [(0, -n % size) for n, size in zip(x.shape, block_sizes, strict=True)])
     s = largest(x, axis, block_sizes, b.only_axis) / np.asarray(127, dtype) if scales is None else scales
     by = spread(s, x.shape, block_sizes) if block_sizes else s
     codes = np.clip(ROUNDINGS[b.rounding]((x / by.astype(dtype)).astype(np.float32)), -128, 127)
     return np.where(np.isnan(codes), 0, codes).astype(np.int8), np.asarray(s).astype(input.dtype)
+
+
+def _check(name: str, scales: Array, shape: Shape, block_sizes: Shape) -> None:
+    """Refuse blocks that are not whole, and scales that are not one for each."""
+    blocks = counts(shape, block_sizes)
+    if any(n % size for n, size in zip(shape, block_sizes, strict=True)) or scales.shape != blocks:
+        msg = f"{name} of shape {scales.shape} is not accepted: give whole blocks, and {blocks}"
+        raise AssertionError(msg)
 
 
 @formula(
@@ -110,11 +109,7 @@ def int8_dequantize(
     """
     s = scale
     if block_sizes:
-        blocks = counts(quantized_data.shape, block_sizes)
-        whole = all(n * size == m for n, size, m in zip(blocks, block_sizes, quantized_data.shape, strict=True))
-        if not whole or scale.shape != blocks:
-            msg = f"scale of shape {scale.shape} is not accepted: give whole blocks, and {blocks}"
-            raise AssertionError(msg)
+        _check("scale", scale, quantized_data.shape, block_sizes)
         s = spread(scale, quantized_data.shape, block_sizes)
     target = FLOAT_DTYPES[dtype]
     wide = target if b.product == "output" else np.dtype(np.float32)

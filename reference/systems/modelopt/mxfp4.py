@@ -13,7 +13,7 @@ from halfeven.reference.catalogue import AsComputed, formula
 from halfeven.reference.minifloat import FLOAT_DTYPES, decode, encode
 from halfeven.reference.systems.torchao.mx import ceil_log2
 
-__all__ = ["Mxfp4Codes", "Mxfp4Values", "mxfp4_dequantize", "mxfp4_quantize"]
+__all__ = ["Mxfp4Codes", "Mxfp4Values", "mxfp4_dequantize", "mxfp4_quantize", "powers"]
 
 _F32 = np.float32
 _BIAS, _NAN = 127, 255
@@ -123,7 +123,11 @@ def mxfp4_dequantize(
     """
     codes = np.stack([quantized_data & 15, quantized_data >> 4], axis=-1)
     numbers = decode(codes, "float4_e2m1fn", "float32").reshape(-1, block_size)
-    power = np.ldexp(_F32(1), scale.astype(np.int32) - _BIAS)
-    power = np.where(scale == _NAN, _F32(np.nan) if b.last == "nan" else _F32(np.inf), power)
-    reals = (numbers * power.reshape(-1, 1)).reshape(*quantized_data.shape[:-1], -1)
+    reals = (numbers * powers(b, scale).reshape(-1, 1)).reshape(*quantized_data.shape[:-1], -1)
     return reals.astype(FLOAT_DTYPES[dtype])
+
+
+def powers(b: Mxfp4Values, scale: Array) -> Array:
+    """The powers of two that scale codes are, in float32."""
+    power = np.ldexp(_F32(1), scale.astype(np.int32) - _BIAS)
+    return np.where(scale == _NAN, _F32(np.nan) if b.last == "nan" else _F32(np.inf), power)

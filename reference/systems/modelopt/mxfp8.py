@@ -9,16 +9,19 @@ import ml_dtypes
 import numpy as np
 
 from halfeven.reference.behaviour import Behaviour, choice, roundings
-from halfeven.reference.blocks import Array
+from halfeven.reference.blocks import Array, Shape
 from halfeven.reference.catalogue import AsComputed, formula
 from halfeven.reference.minifloat import FLOAT_DTYPES, decode, encode
-from halfeven.reference.systems.modelopt.mxfp4 import Mxfp4Values
+from halfeven.reference.systems.modelopt.mxfp4 import Mxfp4Values, powers
+from halfeven.reference.systems.modelopt.scales import counts, largest, spread
 from halfeven.reference.systems.torchao.mx import ceil_log2
 
-__all__ = ["Mxfp8Codes", "mxfp8_dequantize", "mxfp8_quantize"]
+__all__ = ["BLOCK", "Mxfp8Codes", "mxfp8_dequantize", "mxfp8_quantize"]
+
+BLOCK = 32  # elements with one scale
 
 _F32, _E4M3 = np.float32, np.dtype(ml_dtypes.float8_e4m3fn)
-_BIAS, _NAN, _SIZE = 127, 255, 32
+_BIAS, _NAN = 127, 255
 
 
 @dataclass(frozen=True)
@@ -73,10 +76,9 @@ def mxfp8_quantize(
         RuntimeError: there is not one for each block.
     """
     x = input.astype(_F32)
-    blocks = (*x.shape[:-1], -(-x.shape[-1] // _SIZE))
-    starts = np.arange(0, x.shape[-1], _SIZE)
+    sizes = _sizes(x.shape)
     if weights_scaling_factor is None:
-        amax = np.maximum.reduceat(np.abs(x), starts, axis=-1)
+        amax = largest(x, None, sizes)
         least = np.maximum(ceil_log2(amax / _F32(448), rounded=b.ceil == "rounded-logarithm"), -_BIAS)
         scale = np.where(np.isnan(amax), _NAN if b.nan == "nan" else 0, least + _BIAS).astype(np.uint8)
     else:
@@ -84,15 +86,20 @@ def mxfp8_quantize(
         if scale.dtype != np.uint8:
             msg = f"weights_scaling_factor of {scale.dtype} is not accepted: give uint8"
             raise AssertionError(msg)
-        if scale.shape != blocks:
+        if scale.shape != (blocks := counts(x.shape, sizes)):
             msg = f"weights_scaling_factor of shape {scale.shape} is not accepted: give {blocks}"
             raise RuntimeError(msg)
-    by = np.repeat(scale, _SIZE, axis=-1)[..., : x.shape[-1]]
+    by = spread(scale, x.shape, sizes)
     # A power of two: the quotient is rounded only where it is far below the least element.
     quotient = np.ldexp(x, _BIAS - by.astype(np.int32))
     quotient = np.where((by == _NAN) & (b.last == "nan"), _F32(np.nan), quotient)
     codes = encode(quotient, "float8_e4m3fn", overflow="saturate", rounding=b.rounding)
     return codes.view(_E4M3), scale
+
+
+def _sizes(shape: Shape) -> Shape:
+    """Elements of a block in each dimension."""
+    return (*(1 for _ in shape[:-1]), BLOCK)
 
 
 @formula(
@@ -114,7 +121,5 @@ def mxfp8_dequantize(b: Mxfp4Values, quantized_data: Array, scale: Array, dtype:
         dtype: "float32", "float16" or "bfloat16".
     """
     numbers = decode(quantized_data.view(np.uint8), "float8_e4m3fn", "float32")
-    power = np.ldexp(_F32(1), scale.astype(np.int32) - _BIAS)
-    power = np.where(scale == _NAN, _F32(np.nan) if b.last == "nan" else _F32(np.inf), power)
-    by = np.repeat(power, _SIZE, axis=-1)[..., : numbers.shape[-1]]
+    by = spread(powers(b, scale), numbers.shape, _sizes(numbers.shape))
     return np.asarray(numbers * by).astype(FLOAT_DTYPES[dtype])
