@@ -8,7 +8,7 @@ import numpy as np
 
 from halfeven.conformance.engine.call import PLAIN, CallShape
 from halfeven.conformance.fingerprints.asking import LARGEST
-from halfeven.conformance.fingerprints.models import Asked, Given, Spent, agreeing, of_model, stages_of
+from halfeven.conformance.fingerprints.models import Asked, Given, Spent, Stages, agreeing, of_model
 from halfeven.conformance.fingerprints.search import Search, Seen, scouting, splitting
 from halfeven.conformance.fingerprints.subject import Subject, differ, own_grid
 from halfeven.reference import Grid
@@ -103,7 +103,7 @@ def remains(search: Search, seen: Seen) -> bool:
     if not differ(of_model(search.first(), seen.given), seen.value).any():
         return True
     try:
-        kept = agreeing(stages_of(seen.given, search.work), search.cubes, seen.value)
+        kept = agreeing(Stages(seen.given, search.work), search.cubes, seen.value)
     except Spent:
         search.late = True
         return True

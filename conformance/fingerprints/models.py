@@ -40,9 +40,9 @@ __all__ = [
     "Stages",
     "Work",
     "agreeing",
+    "first_stages",
     "of_model",
     "same_codes",
-    "stages_of",
 ]
 
 _MAKING = ("sign", "division", "rounding", "zero_point", "overflow", "nan", "integer", "clamp", "compute", "held")
@@ -56,7 +56,7 @@ FIELDS: dict[Operation, tuple[str, ...]] = {
 }
 Q_PER_REAL = "multiply-by-q-per-real"
 _ADDED = frozenset({"with-zero-point", "fused"})  # halves that are added with the quotient
-_SHORT, _CALLS = 128, 8
+_CALLS = 64  # that are kept: those of two operations, or of one in two dtypes
 _LONG = 1024  # elements that take about as long as all else that is done for a part of the models
 _KEPT: "dict[Any, Stages]" = {}
 
@@ -318,17 +318,15 @@ class Stages:
         return self._kept.number(handed_back(model, self._x, reals) if a.operation == "fake_quantize" else reals)
 
 
-def stages_of(given: Given, work: Work) -> Stages:
-    """The call followed through the models; short ones are kept, since every fingerprint begins with the same."""
-    if given.x.size > _SHORT:
-        return Stages(given, work)
+def first_stages(given: Given, work: Work) -> Stages:
+    """One of the first calls, followed through the models; it is kept, since every fingerprint begins with the same."""
     key = given.asked, given.x.tobytes(), given.scale.tobytes(), given.zero, given.moderate
-    if key not in _KEPT:
-        while len(_KEPT) >= _CALLS:
-            del _KEPT[next(iter(_KEPT))]
-        _KEPT[key] = Stages(given)
-    _KEPT[key].work = work
-    return _KEPT[key]
+    kept = _KEPT.pop(key, None) or Stages(given)
+    _KEPT[key] = kept
+    if len(_KEPT) > _CALLS:
+        del _KEPT[next(iter(_KEPT))]
+    kept.work = work
+    return kept
 
 
 def agreeing(stages: Stages, cubes: Sequence[Cube], seen: Array) -> list[Cube]:

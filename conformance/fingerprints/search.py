@@ -11,7 +11,17 @@ from halfeven.conformance.engine.call import PLAIN, CallShape
 from halfeven.conformance.engine.company import traits_of
 from halfeven.conformance.fingerprints.asking import LARGEST
 from halfeven.conformance.fingerprints.cubes import Cube, everything, holds, merged, size
-from halfeven.conformance.fingerprints.models import FIELDS, Q_PER_REAL, Asked, Given, Spent, Work, agreeing, stages_of
+from halfeven.conformance.fingerprints.models import (
+    FIELDS,
+    Q_PER_REAL,
+    Asked,
+    Given,
+    Spent,
+    Stages,
+    Work,
+    agreeing,
+    first_stages,
+)
 from halfeven.conformance.fingerprints.runs import FAR, run_ends, specials
 from halfeven.conformance.inputs import boundaries
 from halfeven.reference.blocks import Array
@@ -19,8 +29,7 @@ from halfeven.reference.model import EvaluationModel
 
 __all__ = ["Search", "Seen", "all_models", "alone", "laid_out", "scouting", "splitting", "values"]
 
-_FEW = 11
-_SOME = 96
+_SOME = 96  # of fewer elements too many models remain that give the same
 _MODERATE = 40  # codes from zero
 _TAIL = 63  # elements: of every vector width there is a longest rest
 _FEW_LEFT = 1 << 16  # models that are followed although no model gives everything
@@ -124,7 +133,7 @@ def _every_code(asked: Asked) -> Array:
 
 
 def layers(seen: Seen) -> Iterator[Seen]:
-    """The elements of a call, those first that tell most for least: few and moderate, all of these, the ends, huge."""
+    """The elements of a call, those first that tell most for least: some moderate, all of these, the ends, huge."""
     for layer in _layers(seen):
         if layer.value.size:
             yield layer
@@ -134,7 +143,7 @@ def _layers(seen: Seen) -> Iterator[Seen]:
     given, asked = seen.given, seen.given.asked
     if asked.operation == "dequantize":
         near = np.flatnonzero(np.abs(given.x.astype(np.float64)) <= _MODERATE)
-        yield seen.at(near[:: max(near.size // _FEW, 1)])
+        yield seen.at(near[:: max(near.size // _SOME, 1)])
         yield seen
         return
     with np.errstate(all="ignore"):
@@ -146,7 +155,6 @@ def _layers(seen: Seen) -> Iterator[Seen]:
     near = np.flatnonzero(moderate)
     half = np.abs(np.abs(quotient[near] - np.trunc(quotient[near])) - 0.5)
     ranked = near[np.lexsort((np.abs(quotient[near]), half))]
-    yield seen.at(ranked[:_FEW], moderate=True)
     yield seen.at(np.sort(ranked[:_SOME]), moderate=True)
     yield seen.at(near, moderate=True)
     inside = (code >= asked.grid.qmin) & (code <= asked.grid.qmax)
@@ -213,7 +221,8 @@ class Search:
         if self.late:
             return
         try:
-            if kept := agreeing(stages_of(layer.given, self.work), self.cubes, layer.value):
+            stages = (Stages if self.asked_on else first_stages)(layer.given, self.work)
+            if kept := agreeing(stages, self.cubes, layer.value):
                 self.cubes = kept
             else:
                 self.against.append(layer)
