@@ -24,6 +24,7 @@ from halfeven.reference.systems import PROFILES, has_own_operations, system_of
 
 __all__ = ["Explanation", "Part", "explain"]
 
+_FAR = ("overflow", "integer", "clamp", "ends", "nan")  # choices that show far beyond the grid, or of NaN
 _ROUNDS = 12  # of adding to the sample what a model fails
 _BITS = 20.0  # what it takes to believe in a region: that chance puts all that differs into it, one in so many
 _CALLS = 10.0  # and where nothing known is done in it, that chance makes just these calls fail
@@ -127,7 +128,8 @@ def explain(
         return Explanation((), 0.0) if part is None else Explanation((part,), 1.0)
     if (part := search.whole(everywhere)) is not None:
         return Explanation((part,), 1.0)
-    return _by_reading(search) or _by_factor(search) or _by_region(search) or _nearest(search)
+    ways = (_by_reading, _as_difference, _by_factor, _by_region)
+    return next((found for way in ways if (found := way(search)) is not None), None) or _nearest(search)
 
 
 class _Search:
@@ -264,6 +266,19 @@ def _by_reading(search: _Search) -> Explanation | None:
     return None
 
 
+def _as_difference(search: _Search) -> Explanation | None:
+    """One model for all answers, where fake quantization hands back x + (x̂ - x), which shows far beyond the grid."""
+    if search.groups[0].operation != "fake_quantize":
+        return None
+    everywhere, claimed, most = np.ones(search.size, bool), search.profile.model, search.most
+    near = replace(most, **{name: getattr(claimed, name) for name in _FAR})  # what shows far away alone says nothing
+    for model in dict.fromkeys((claimed, near, most, *(m for _, m in _named(search.profile)))):
+        passed = replace(model, returned="difference")
+        if search.given(passed).all():
+            return Explanation((search.part((), everywhere, passed),), 1.0)
+    return None
+
+
 def _by_factor(search: _Search) -> Explanation | None:
     """A product by another factor than 1/s: there is no model of it, since each scale has its own."""
     found = factors(search.profile.model, search.groups)
@@ -286,8 +301,9 @@ def _by_region(search: _Search) -> Explanation | None:
         return None
     sample = search.sample
     search.look(sample.spread(failing, 300), sample.spread(~failing, 100), sample.tails())
-    # Most are right outside of a region that holds all that fails.
-    every = sorted(wheres(search.facts, failing), key=lambda w: bool((failing & ~w.mask).any()))
+    # Most are right outside of a region that holds all that fails, and best of all nothing else.
+    places = wheres(search.facts, failing)
+    every = sorted(places, key=lambda w: (bool((failing & ~w.mask).any()), -round(float(failing[w.mask].mean()), 1)))
     for place in _looked_into(search, every, failing):
         inside, outside = search.whole(place.mask), search.whole(~place.mask)
         if inside is None or outside is None or inside.model is None or outside.model is None:

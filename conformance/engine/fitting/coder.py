@@ -14,13 +14,13 @@ from typing import Any
 import numpy as np
 
 from halfeven.conformance.engine.fitting.boxes import Box, Found, least, like, model_of
-from halfeven.conformance.engine.fitting.elements import Elements, same_codes
+from halfeven.conformance.engine.fitting.elements import Elements, Hits, same_codes
 from halfeven.conformance.engine.fitting.options import CHOICES, quotient_options, roundings
 from halfeven.reference.blocks import Array
 from halfeven.reference.model import EvaluationModel, codes_of, quotients, rounded_of, zero_of
 from halfeven.reference.steps import HALVES, converted
 
-__all__ = ["Coder", "End", "Row"]
+__all__ = ["Coder", "End", "Row", "Rows"]
 
 _INSIDE = 126.0  # of codes that 8 bits hold, whatever is done to them
 _LIKELY = 0.3  # the share of the answers inside that a model gives which is worth a look
@@ -52,6 +52,29 @@ class Row:
     ends: list[End] = field(default_factory=list)
 
 
+class Rows:
+    """Rows, and those of them that may give some elements."""
+
+    def __init__(self, base: EvaluationModel, every: Sequence[Row], count: int) -> None:
+        """``count`` is of the elements; ``base`` the model that costs nothing."""
+        self.every = every
+        self._costs = np.array([least(base, r.made.boxes) + least(base, r.boxes) for r in every], np.int64)
+        self._hits = Hits([r.hits for r in every], count)
+
+    def giving(self, mask: Array) -> list[Row]:
+        """Those that may give all elements of a mask."""
+        return [self.every[i] for i in self._hits.all_of(mask)]
+
+    def cheapest(self, mask: Array, most: int) -> list[tuple[int, Row]]:
+        """Those that may give all elements of a mask, with the least that each can cost, the cheapest first.
+
+        Where little of the mask lies well inside its grid, these are nearly all rows: then only the cheapest are tried.
+        """
+        some = self._hits.all_of(mask)
+        ranked = some[np.argsort(self._costs[some], kind="stable")][:most]
+        return [(int(self._costs[i]), self.every[i]) for i in ranked]
+
+
 class Coder:
     """The search for elements of several pairs of dtypes, whose codes are known."""
 
@@ -65,14 +88,6 @@ class Coder:
         self._kept = 0
         self._inside = self._within(np.concatenate([self._claimed(g) for g in groups]))
 
-    def cheapest(self, rows: Sequence[Row], mask: Array, most: int) -> list[tuple[int, Row]]:
-        """The rows that may give a mask's codes, with the least that each can cost, the cheapest first.
-
-        Where little of the mask lies well inside its grid, these are nearly all rows: then only the cheapest are tried.
-        """
-        costs = [(least(self._base, r.made.boxes) + least(self._base, r.boxes), r) for r in rows if r.hits[mask].all()]
-        return sorted(costs, key=lambda row: row[0])[:most]
-
     def each(self, rows: Sequence[tuple[int, Row]], mask: Array, codes: Array) -> Iterator[tuple[int, Found]]:
         """What gives the codes of a mask, of rows that are left, with the least that it can cost."""
         for cost, row in rows:
@@ -83,7 +98,7 @@ class Coder:
                 if modes := self._nans(model, row, odd, codes):
                     yield cost, Found((tuple(row.made.boxes), tuple(row.boxes), boxes, modes))
 
-    def rows(self, codes: Array, usable: Array) -> list[Row]:
+    def rows(self, codes: Array, usable: Array) -> Rows:
         """All integers made of quotients that come near the codes well inside the grid, each once."""
         inside = self._inside & usable & ~np.isnan(codes)
         known: dict[tuple[Any, ...], Row] = {}
@@ -112,7 +127,7 @@ class Coder:
                 if any(p.dtype.itemsize < 4 for p in parts):  # noqa: PLR2004 - where a sum of codes may be rounded
                     hits |= self._summed(model, parts) == codes
                 known[key] = Row(model, made, [box], hits, nan)
-        return list(known.values())
+        return Rows(self._base, list(known.values()), codes.size)
 
     def ends(self, row: Row) -> list[End]:
         """All that conversions, clamps and overflow make of rounded quotients, each once, and the codes."""

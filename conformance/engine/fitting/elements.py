@@ -15,6 +15,7 @@ from halfeven.reference.model import (
     EvaluationModel,
     codes_of,
     compute_dtype,
+    handed_back,
     quotients,
     reals_of,
     rounded_of,
@@ -25,7 +26,7 @@ from halfeven.reference.rounding import cast_once
 
 DType = np.dtype[Any]
 
-__all__ = ["Elements", "Observed", "elements_of", "flat", "same_codes", "same_reals"]
+__all__ = ["Elements", "Hits", "Observed", "elements_of", "flat", "same_codes", "same_reals"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -129,7 +130,7 @@ class Elements:
                 case "dequantize":
                     return same_reals(self.reals(model), self.value)
                 case _:
-                    return same_reals(self.reals(model, self._codes(model)), self.value)
+                    return same_reals(handed_back(model, self.x, self.reals(model, self._codes(model))), self.value)
         except (ValueError, TypeError):
             return np.zeros(len(self), bool)
 
@@ -205,3 +206,21 @@ def _together(parts: Sequence[Elements]) -> Elements:
 
 
 _WIDENED = EvaluationModel(compute="widened")
+
+
+class Hits:
+    """Which elements each of many models gives, as bits: they are asked hundreds of times."""
+
+    def __init__(self, each: Sequence[Array], count: int) -> None:
+        """A mask of ``count`` elements for each model."""
+        self._lost = _packed(~np.stack(each) if each else np.zeros((0, count), bool))
+
+    def all_of(self, mask: Array) -> Array:
+        """The places of the models that give all elements of a mask."""
+        return np.flatnonzero(~(self._lost & _packed(mask)).any(axis=1))
+
+
+def _packed(masks: Array) -> Array:
+    """The last axis as bits, 64 to a number."""
+    padding = [(0, 0)] * (masks.ndim - 1) + [(0, -masks.shape[-1] % 64)]
+    return np.packbits(np.pad(masks, padding), axis=-1).view(np.uint64)

@@ -9,8 +9,8 @@ import ml_dtypes
 import numpy as np
 
 from halfeven.conformance.engine.fitting.boxes import Box, Found, common, least, model_of
-from halfeven.conformance.engine.fitting.coder import Coder, Row
-from halfeven.conformance.engine.fitting.elements import Elements, same_codes, same_reals
+from halfeven.conformance.engine.fitting.coder import Coder, Row, Rows
+from halfeven.conformance.engine.fitting.elements import Elements, Hits, same_codes, same_reals
 from halfeven.conformance.engine.fitting.options import decode_options
 from halfeven.reference.blocks import Array
 from halfeven.reference.model import EvaluationModel, zero_of
@@ -75,7 +75,7 @@ class Fit:
         self._coder = Coder(base, groups, among and among[0])
         self._operation = groups[0].operation
         self._decoders: list[_Decoder] = []
-        self._by_codes: dict[bytes, list[Row]] = {}
+        self._by_codes: dict[bytes, Rows] = {}
         self._target = np.concatenate([g.value for g in groups])
         if self._operation == "quantize":
             self._rows = self._coder.rows(self._target, np.ones(len(self), bool))
@@ -102,10 +102,10 @@ class Fit:
         decoders = [d for d in self._decoders if d.hits[mask].all()]
         if self._operation == "dequantize":
             return (), [box for d in decoders for box in d.boxes]
-        rows = self._rows if self._operation == "quantize" else []
-        for d in decoders if self._work.left > 0 else ():
-            rows = [*rows, *(r for r in self._rows_of(d) if r.hits[mask & d.certain].all())]
-        made = {id(r.made): r.made for r in rows if self._operation != "quantize" or r.hits[mask].all()}
+        sets = [(self._rows, mask)] if self._operation == "quantize" else []
+        if self._work.left > 0:
+            sets += [(self._rows_of(d), mask & d.certain) for d in decoders]
+        made = {id(r.made): r.made for rows, some in sets for r in rows.giving(some)}
         return [box for m in made.values() for box in m.boxes], [box for d in decoders for box in d.boxes]
 
     def likeliest(self, mask: Array, count: int) -> list[EvaluationModel]:
@@ -116,23 +116,26 @@ class Fit:
         decoder = self._decoder
         codes = self._target if decoder is None else decoder.codes
         behind = () if decoder is None else decoder.boxes[:1]
-        for row in sorted(self._coded, key=lambda r: -int(r.hits[mask].sum()))[:count]:
+        rows = self._coded
+        for row in sorted(rows.every if rows else (), key=lambda r: -int(r.hits[mask].sum()))[:count]:
             best = max(self._coder.ends(row), key=lambda e: int((same_codes(e[1], codes) | row.nan)[mask].sum()))
             found.append(model_of(self._base, common(row.made.boxes[0], row.boxes[0], best[0][0], *behind) or {}))
         return found
 
     def possible(self) -> Callable[[Array], bool]:
         """Whether some models that agree give all of a mask's elements, as far as the stages before the last say."""
-        rows = self._decoders if self._operation == "dequantize" else self._coded
-        lost = _packed(~np.stack([r.hits for r in rows]) if rows else np.zeros((0, len(self)), bool))
-        return lambda mask: bool((~(lost & _packed(mask)).any(axis=1)).any())
+        if self._operation == "dequantize":
+            hits = Hits([d.hits for d in self._decoders], len(self))
+            return lambda mask: hits.all_of(mask).size > 0
+        rows = self._coded
+        return lambda mask: rows is not None and bool(rows.giving(mask))
 
     @property
-    def _coded(self) -> list[Row]:
+    def _coded(self) -> Rows | None:
         """Rows of codes: of the answers, or of those behind the reals in the likeliest way."""
         if self._operation == "quantize":
             return self._rows
-        return [] if self._decoder is None else self._rows_of(self._decoder)
+        return None if self._decoder is None else self._rows_of(self._decoder)
 
     @property
     def _decoder(self) -> _Decoder | None:
@@ -172,12 +175,12 @@ class Fit:
                 return found
         return None
 
-    def _cheapest(self, rows: Sequence[Row], mask: Array) -> list[tuple[int, Row]]:
-        some = self._coder.cheapest(rows, mask, max(min(_ROWS, self._work.left), 0))
+    def _cheapest(self, rows: Rows, mask: Array) -> list[tuple[int, Row]]:
+        some = rows.cheapest(mask, max(min(_ROWS, self._work.left), 0))
         self._work.left -= len(some)
         return some
 
-    def _rows_of(self, decoder: _Decoder) -> list[Row]:
+    def _rows_of(self, decoder: _Decoder) -> Rows:
         key = decoder.codes.tobytes() + decoder.certain.tobytes()
         if key not in self._by_codes:
             self._work.left -= _MAKING
@@ -206,12 +209,6 @@ class Fit:
             else:
                 known[key] = _Decoder(model, [option], hits, codes, certain)
         return list(known.values())
-
-
-def _packed(masks: Array) -> Array:
-    """The last axis as bits, 64 to a number."""
-    padding = [(0, 0)] * (masks.ndim - 1) + [(0, -masks.shape[-1] % 64)]
-    return np.packbits(np.pad(masks, padding), axis=-1).view(np.uint64)
 
 
 def _reals(g: Elements, model: EvaluationModel) -> tuple[Array, Array, Array]:

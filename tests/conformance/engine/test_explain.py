@@ -5,6 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from halfeven.conformance.bits import step
 from halfeven.conformance.configuration import Case, Configuration
 from halfeven.conformance.engine.call import CallShape
 from halfeven.conformance.engine.explain import Explanation, explain
@@ -87,3 +88,19 @@ def test_few_that_tell_in_a_region_count_against_all_that_tell_elsewhere() -> No
     found = explain(PROFILE, answers)
     assert found is not None
     assert [(p.place, p.words, p.share) for p in found.parts] == [("", "", 1.0), ("layout transposed", AWAY, 1.0)]
+
+
+@pytest.mark.parametrize("changed", [{}, {"division": "reciprocal"}, {"rounding": "half-away"}])
+def test_a_gradient_passed_through_is_named_beside_another_change(changed: dict[str, str]) -> None:
+    """x + (x̂ - x) shows far beyond the grid alone, where nothing of the arithmetic shows."""
+    claimed = PROFILES["onnx"]
+    model = replace(claimed.model, returned="difference", **changed)
+    ties = ((np.arange(-120, 120) + 0.5) * 0.1).astype(np.float32)
+    near = np.concatenate([step(ties, np.int64(k)) for k in (-3, -2, -1, 0, 1, 2, 3)])
+    x = np.concatenate([near, np.linspace(-9, 9, 700), [1e9, -3e7, 2147483392.0, 3e38, -np.inf]]).astype(np.float32)
+    case = Case(Configuration("fake_quantize", "float32", Grid(-128, 127), x.shape), x, SCALE, np.int32(7))
+    answer = Observed(case, evaluation.fake_quantize(model, x, SCALE, case.zero, case.configuration.grid))
+    found = explain(claimed, [answer])
+    assert found is not None
+    assert [part.model for part in found.parts] == [model]
+    assert found.words == claimed.model.against(model)
