@@ -4,7 +4,7 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
-from halfeven.conformance.engine.call import Answer, Call, breaches
+from halfeven.conformance.engine.call import Answer, Call
 from halfeven.conformance.workers import Worker
 
 __all__ = ["LARGEST", "MOST", "Asking"]
@@ -66,7 +66,7 @@ class Asking:
 
     def _seen(self, answer: Answer) -> Answer:
         """The answer; a value that came with a fault is a value still, and the fault is told."""
-        for fault in breaches(answer):
+        for fault in answer.faults:
             self.note(_short(fault))
         match answer.kind:
             case "unsupported":

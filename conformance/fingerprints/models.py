@@ -43,6 +43,7 @@ __all__ = [
     "first_stages",
     "of_model",
     "same_codes",
+    "unsigned_zeros",
 ]
 
 _MAKING = ("sign", "division", "rounding", "zero_point", "overflow", "nan", "integer", "clamp", "compute", "held")
@@ -356,4 +357,9 @@ def of_model(model: Behaviour, given: Given) -> Array:
     """What one model gives."""
     cube: Cube = {name: (getattr(model, name),) for name in model.choices()}
     [(_, found)] = Stages(given).leaves([cube])
-    return found
+    return unsigned_zeros(found) if given.asked.operation == "quantize" else found
+
+
+def unsigned_zeros(codes: Array) -> Array:
+    """Codes that are held in floats have one zero."""
+    return np.where(codes == 0, np.zeros((), codes.dtype), codes)

@@ -12,7 +12,7 @@ from halfeven.conformance.engine.call import PLAIN, Answer, Call, CallShape
 from halfeven.conformance.engine.memory import plain
 from halfeven.conformance.engine.shapes import laid_out
 from halfeven.conformance.fingerprints.asking import Asking
-from halfeven.conformance.fingerprints.models import Asked, Given, same_codes
+from halfeven.conformance.fingerprints.models import Asked, Given, same_codes, unsigned_zeros
 from halfeven.conformance.fingerprints.search import Seen
 from halfeven.reference import Grid
 from halfeven.reference.blocks import Array
@@ -117,7 +117,7 @@ class Subject:
             more = "" if lossless else ", with more bits: what is told is of them rounded"
             self.asking.note(f"returned {value.dtype} for {a.dtype}{more}")
             return narrow
-        return value
+        return unsigned_zeros(value) if a.operation == "quantize" else value
 
 
 def own_grid(seen: Sequence[Seen], handed: Grid) -> Grid | None:
@@ -175,18 +175,18 @@ def oddity(seen: Sequence[Seen]) -> str:
 
 
 def differ(a: Array, b: Array) -> Array:
-    """Where two answers differ, any NaN as any NaN."""
+    """Where two answers differ: -0.0 is not 0.0, which of codes is not kept, and any NaN is any NaN."""
     one, other = a.astype(np.float64), b.astype(np.float64)
-    return np.asarray(~((one == other) | (np.isnan(one) & np.isnan(other))))
+    same = (one == other) & (np.signbit(one) == np.signbit(other))
+    return np.asarray(~(same | (np.isnan(one) & np.isnan(other))))
 
 
 def _consistent(seen: Seen) -> bool:
     """Whether equal inputs have equal answers, at whatever place."""
     x = seen.given.x.view(f"u{seen.given.x.dtype.itemsize}")
     order = np.argsort(x, kind="stable")
-    x, value = x[order], seen.value[order].astype(np.float64)
-    same = (value[1:] == value[:-1]) | (np.isnan(value[1:]) & np.isnan(value[:-1]))
-    return bool(same[x[1:] == x[:-1]].all())
+    x, value = x[order], seen.value[order]
+    return not differ(value[1:], value[:-1])[x[1:] == x[:-1]].any()
 
 
 def _form(value: Any) -> str:

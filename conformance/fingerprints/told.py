@@ -21,6 +21,7 @@ from halfeven.reference.systems import PROFILES, has_own_operations
 
 __all__ = ["told"]
 
+_SHOWN = 6  # answers to NaN
 _AGAIN = 4  # times that an input is asked for which a proof fails
 _ENDS = ("overflow", "integer", "clamp")  # what shows at the ends of the grid and beyond
 
@@ -82,8 +83,8 @@ def _everywhere(subject: Subject, search: Search, name: str, about: str) -> Fing
         fields |= {n: UNDECIDED for n in lost if n in fields}
         decided = {n: v for n, v in decided.items() if n not in lost}
     if odd is not None:
-        fields["nan"] = f"gives {_number(odd[0])}"
-        asking.note(f"gives {_number(odd[0])} for NaN, as no known behaviour does: NaN is left out of what agrees")
+        fields["nan"], said = _of_nan(search)
+        asking.note(f"{said}, as no known behaviour does: NaN is left out of what agrees")
         decided.pop("nan", None)
     for where, _ in subject.apart:
         asking.note(f"{where} it answers otherwise than what is told, as no known behaviour that gives the rest")
@@ -105,6 +106,16 @@ def _everywhere(subject: Subject, search: Search, name: str, about: str) -> Fing
         refused=(*asking.notes(), *(["proved nothing: " + proof.open] if proof.open and left else [])),
         words={n: words[n][v] for n, v in decided.items()},
     )
+
+
+def _of_nan(search: Search) -> tuple[str, str]:
+    """What becomes of NaN, where no model gives it: the value of the choice, and the same in a sentence."""
+    given = {(_number(v), int(s.given.zero)): None for s in search.nan for v in s.value}
+    values_ = {value for value, _ in given}
+    if len(values_) == 1:
+        return f"gives {(value := values_.pop())}", f"gives {value} for NaN"
+    some = ", ".join(f"{value} with zero point {zero}" for value, zero in [*given][:_SHOWN])
+    return UNDECIDED, f"gives for NaN {some}{', ...' if len(given) > _SHOWN else ''}"
 
 
 def _by_region(subject: Subject, parts: Regional, seen: Sequence[Seen], name: str, about: str) -> Fingerprint:

@@ -4,6 +4,7 @@ import time
 
 import numpy as np
 import pytest
+import torch
 from fingerprint_kernels import (
     F32,
     KERNELS,
@@ -279,3 +280,44 @@ def test_what_is_no_quantizer_is_no_known_behaviour(function) -> None:
     assert set(found.fields.values()) == {UNDECIDED}
     assert found.nearest is None
     assert any(said.startswith("no known behaviour: it gives") for said in found.refused)
+
+
+def test_a_zero_of_the_other_sign_is_another_real() -> None:
+    def negated(q, scale, zero_point):
+        return -((zero_point.astype(np.int32) - q.astype(np.int32)).astype(F32) * scale)
+
+    found = fingerprint(negated, "dequantize", "numpy")
+    assert not found.explained
+    assert found.nearest is not None
+    assert 0.9 < found.nearest.share < 1
+
+
+def test_what_becomes_of_nan_is_told_by_zero_points_where_it_is_not_the_same() -> None:
+    def but_the_last(x, scale, zero_point, *, qmin, qmax):
+        codes = np.clip(np.rint(x / scale) + zero_point, qmin, qmax)
+        return np.where(np.isnan(x), np.minimum(zero_point + 2, qmax - 1), codes)
+
+    found = fingerprint(but_the_last, array="numpy")
+    assert found.fields["nan"] == UNDECIDED
+    [said] = [note for note in found.refused if "for NaN" in note]
+    assert "5 with zero point 3" in said
+    assert "126 with zero point 127" in said
+
+
+def test_infinities_that_are_lost_are_a_region_of_their_own() -> None:
+    def without_infinities(x, scale, zero_point, *, qmin, qmax):
+        v = np.rint(np.where(np.isinf(x), F32(0), x) / scale) + zero_point
+        return np.where(np.isnan(x), 0, np.clip(v, qmin, qmax))
+
+    found = fingerprint(without_infinities, array="numpy")
+    assert "it is computed otherwise in one region: x is infinite" in found.refused
+
+
+def test_what_a_call_changes_of_its_process_is_told() -> None:
+    def switching(x, scale, zero_point, *, qmin, qmax):
+        torch.set_default_dtype(torch.float64)
+        return textbook(x, scale, zero_point, qmin=qmin, qmax=qmax)
+
+    found = fingerprint(switching, array="numpy")
+    assert found.explained
+    assert any("the default dtype was another" in note for note in found.refused)
