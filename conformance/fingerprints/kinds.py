@@ -67,6 +67,7 @@ _LEFT_OUT = frozenset(
         "modelopt/int8_quantize",
         "modelopt/mxfp4_quantize",
         "modelopt/mxfp8_quantize",
+        "modelopt/nf4_quantize",
         "modelopt/nvfp4_quantize",
         "number-formats/convert",
         "number-formats/to_integer",

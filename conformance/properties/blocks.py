@@ -17,6 +17,7 @@ from halfeven.conformance.properties.elements import (
     mx,
     mxfp4,
     mxfp8,
+    nf4,
     nvfp4,
     nvfp4_of_tensor,
     of_scales,
@@ -30,6 +31,8 @@ from halfeven.reference import FORMULAS
 from halfeven.reference.blocks import Array
 from halfeven.reference.systems.gguf import BLOCKS as STORED
 from halfeven.reference.systems.modelopt.mxfp8 import BLOCK as MX_BLOCK
+from halfeven.reference.systems.modelopt.nf4 import Nf4Values
+from halfeven.reference.systems.modelopt.nf4 import levels as normal_levels
 
 __all__ = ["BLOCKS"]
 
@@ -98,6 +101,14 @@ def _scaled(data: Array, scale: Any) -> Array:
         for d, (n, m) in enumerate(zip(codes.shape, s.shape, strict=True)):
             s = np.repeat(s, n // max(m, 1), d)
     return codes * s
+
+
+def _nf4_reals(a: Arguments, value: Any) -> Array:
+    """Levels times the largest magnitude of their block, in float64; what was filled up is cut off."""
+    packed, scale = np.asarray(value[0]), np.asarray(value[1]).astype(np.float64)
+    codes = np.stack([packed >> 4, packed & 15], axis=-1).reshape(-1, a["block_size"])
+    reals = normal_levels(Nf4Values())[codes] * scale[: len(codes), None]
+    return np.asarray(reals.ravel()[: np.size(a["input"])])
 
 
 def _described(a: Arguments) -> bool:
@@ -268,6 +279,7 @@ BLOCKS: dict[str, Role] = {
         reals=("input",),
         sees=lambda a: a.get("weights_scaling_factor") is None and np.shape(a["input"])[-1] % MX_BLOCK == 0,
     ),
+    "modelopt/nf4_quantize": _blocks("input", _nf4_reals, lambda a: a["block_size"], nf4, reals=("input",)),
     "modelopt/nvfp4_quantize": _blocks(
         "input",
         _by(

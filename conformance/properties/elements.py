@@ -14,6 +14,8 @@ from halfeven.reference import FORMULAS
 from halfeven.reference.blocks import Array
 from halfeven.reference.minifloat import FLOAT_FORMATS, FloatFormat, floatx
 from halfeven.reference.systems.modelopt.mxfp8 import BLOCK as MX_BLOCK
+from halfeven.reference.systems.modelopt.nf4 import Nf4Values
+from halfeven.reference.systems.modelopt.nf4 import levels as normal_levels
 from halfeven.reference.systems.p3109 import Format
 
 __all__ = [
@@ -26,6 +28,7 @@ __all__ = [
     "mx",
     "mxfp4",
     "mxfp8",
+    "nf4",
     "nvfp4",
     "nvfp4_of_tensor",
     "of_code",
@@ -143,6 +146,12 @@ def int4(a: Arguments, value: Any, _: str, i: int) -> str:
     dtype = f"{'np' if hasattr(np, scale.dtype.name) else 'ml_dtypes'}.{scale.dtype.name}"
     by = f"{dtype}({place(value, (1,), i // a['block_size'])})"
     return f"(lambda q, s: float(q / s) if s else math.copysign(math.inf, q) if q else math.nan)({dtype}({code}), {by})"
+
+
+def nf4(a: Arguments, value: Any, _: str, i: int) -> str:
+    """A level of ModelOpt's times the scale of the block, the first in the high bits."""
+    level = _of_two(normal_levels(Nf4Values()), place(value, (0,), i // 2), i % 2 == 0)
+    return f"{level} * float({place(value, (1,), i // a['block_size'])})"
 
 
 def mxfp4(a: Arguments, value: Any, _: str, i: int) -> str:

@@ -14,6 +14,7 @@ from halfeven.reference.blocks import Array
 from halfeven.reference.minifloat import decode, floatx
 from halfeven.reference.systems.bitsandbytes import get_4bit_type
 from halfeven.reference.systems.modelopt.mxfp8 import BLOCK as MX_BLOCK
+from halfeven.reference.systems.modelopt.nf4 import Nf4Values, levels
 
 __all__ = ["STORED"]
 
@@ -218,6 +219,14 @@ def _int4(a: Arguments) -> Seen:
     return _in_blocks(codes.astype(np.float64).reshape(shape) - 8, 1 / scale, a["block_size"])
 
 
+def _nf4(a: Arguments) -> Seen:
+    shape, by = tuple(a["shape"]), np.asarray(a["double_scale"]).astype(np.float64)
+    codes = _nibbles(np.asarray(a["quantized_data"]), high_first=True).ravel()[: int(np.prod(shape))]
+    scales = np.asarray(a["scale"]).astype(np.float64).reshape(by.size, -1) / by[:, None] + float(a["scale_zeros"])
+    seen = _in_blocks(levels(Nf4Values())[codes].reshape(shape), scales, a["block_size"])
+    return seen if by.size == 1 else _seen(seen.x, seen.scale, parts=1)
+
+
 def _levels(a: Arguments) -> Seen:
     numbers = np.asarray(a["code"])[np.asarray(a["A"])]
     return _in_blocks(numbers, np.asarray(a["absmax"]), a.get("blocksize", 4096))
@@ -259,6 +268,13 @@ def _divided(a: Arguments) -> dict[str, Any]:
     return {**a, "scale": (scale / np.asarray(_TIMES, scale.dtype)).astype(scale.dtype)}
 
 
+def _nf4_larger(a: Arguments) -> dict[str, Any]:
+    """A call whose scales are a power of two larger: what their codes are divided by is less, and their mean larger."""
+    by, zero = np.asarray(a["double_scale"]), np.asarray(a["scale_zeros"])
+    more = {"double_scale": by / np.asarray(_TIMES, by.dtype), "scale_zeros": zero * np.asarray(_TIMES, zero.dtype)}
+    return {**a, **more}
+
+
 def _same(formula: str, **wide: Any) -> _See:
     """Numbers that the formula gives exactly."""
     return lambda a: _seen(np.asarray(FORMULAS[formula].function(**{**a, **wide})))
@@ -275,6 +291,7 @@ STORED: dict[str, Role] = {
     ),
     "modelopt/int8_dequantize": _stored("quantized_data", _int8, (), ("scale",)),
     "modelopt/mxfp8_dequantize": _stored("quantized_data", _mxfp8, times=_exponent("scale")),
+    "modelopt/nf4_dequantize": _stored("quantized_data", _nf4, ("quantized_data", "scale"), times=_nf4_larger),
     "modelopt/nvfp4_dequantize": _stored(
         "quantized_data", _modelopt_nvfp4, ("quantized_data", "scale"), ("double_scale",)
     ),

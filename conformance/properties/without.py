@@ -35,6 +35,9 @@ _BY_REASON: dict[str, tuple[str, ...]] = {
     "it gives max_calibrator's amax of each batch by itself; max_calibrator is judged": (
         "pytorch-quantization/max_calibrator_amaxs",
     ),
+    "its codes are about a mean, a sum whose order is open: no property of it is exact": (
+        "modelopt/nf4_double_quantize",
+    ),
     "it gives counts; the amaxs that are chosen from them are judged": ("pytorch-quantization/histogram",),
 }
 

@@ -222,6 +222,11 @@ _BLOCK_ASKED = (
     Asked("modelopt/mxfp4_quantize", "blocks of 32", _over(_BLOCKS, lambda x: {"input": x})),
     Asked("modelopt/mxfp8_quantize", "blocks of 32", _over(_BLOCKS, lambda x: {"input": x})),
     Asked("modelopt/int4_quantize", "blocks of 64", _over(_BLOCKS, lambda x: {"input": x, "block_size": 64})),
+    Asked(
+        "modelopt/nf4_quantize",
+        "blocks of 64",
+        _over(_BLOCKS, lambda x: {"input": x, "block_size": 64, "scale_block_size": 1}),
+    ),
     Asked("modelopt/fp8_quantize", "one scale", _over(_BLOCKS, lambda x: {"input": x})),
     Asked("modelopt/int8_quantize", "one scale", _over(_BLOCKS, lambda x: {"input": x})),
     Asked(

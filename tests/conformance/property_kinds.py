@@ -75,6 +75,15 @@ def mxfp8_least_scale(**given: Any) -> Any:
     return right("modelopt/mxfp8_dequantize", {**given, "scale": np.maximum(given["scale"], np.uint8(120))})
 
 
+def nf4_first_half(**given: Any) -> Any:
+    packed = given["quantized_data"]
+    return right("modelopt/nf4_dequantize", {**given, "quantized_data": (packed >> 4) * np.uint8(17)})
+
+
+def nf4_without_mean(**given: Any) -> Any:
+    return right("modelopt/nf4_dequantize", {**given, "scale_zeros": np.minimum(given["scale_zeros"], np.float32(1))})
+
+
 def int8_zero(**given: Any) -> Any:
     codes = np.where(given["quantized_data"] == 0, 1, given["quantized_data"]).astype(np.int8)
     return right("modelopt/int8_dequantize", {**given, "quantized_data": codes})
@@ -123,6 +132,10 @@ def int4_without_sign(**given: Any) -> Any:
 def mxfp4_least_scale(**given: Any) -> Any:
     codes, scale = right("modelopt/mxfp4_quantize", given)
     return codes, np.maximum(scale, np.uint8(127))
+
+
+def nf4_without_sign(**given: Any) -> Any:
+    return right("modelopt/nf4_quantize", {**given, "input": np.abs(given["input"])})
 
 
 def mxfp8_one_scale(**given: Any) -> Any:
@@ -232,6 +245,8 @@ WRONG_OF_KINDS: list[tuple[str, str, Callable[..., Any]]] = [
     ("powers-of-two", "modelopt/int4_dequantize", int4_guarded),
     ("powers-of-two", "modelopt/mxfp8_dequantize", mxfp8_least_scale),
     ("zero", "modelopt/int8_dequantize", int8_zero),
+    ("monotone", "modelopt/nf4_dequantize", nf4_first_half),
+    ("powers-of-two", "modelopt/nf4_dequantize", nf4_without_mean),
     ("monotone", "modelopt/nvfp4_dequantize", nvfp4_magnitudes),
     ("powers-of-two", "torchao/to_original_precision", original_precision_guarded),
     ("monotone", "p3109/Decode", decoded_in_order_of_codes),
@@ -242,6 +257,7 @@ WRONG_OF_KINDS: list[tuple[str, str, Callable[..., Any]]] = [
     ("monotone", "modelopt/int4_quantize", int4_without_sign),
     ("powers-of-two", "modelopt/mxfp4_quantize", mxfp4_least_scale),
     ("any-order", "modelopt/mxfp8_quantize", mxfp8_one_scale),
+    ("monotone", "modelopt/nf4_quantize", nf4_without_sign),
     ("monotone", "modelopt/int8_quantize", int8_wraps),
     ("any-order", "torchao/from_hp_to_fpx", fpx_first_scale),
     ("powers-of-two", "torchao/choose_qparams_and_quantize_scale_only_hqq", hqq_least_scale),

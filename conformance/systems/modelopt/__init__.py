@@ -8,7 +8,7 @@ BACKENDS: Backends = {
     "modelopt.qtensor": Entry(
         "modelopt",
         "nvidia-modelopt",
-        "NVFP4, MXFP4, MXFP8, INT4, INT8 and FP8 as stored",
+        "NVFP4, MXFP4, MXFP8, NF4, INT4, INT8 and FP8 as stored",
         extra="modelopt",
         imports="modelopt.torch.quantization.qtensor",
     ),
