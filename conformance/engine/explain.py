@@ -128,8 +128,8 @@ def explain(
         return Explanation((), 0.0) if part is None else Explanation((part,), 1.0)
     if (part := search.whole(everywhere)) is not None:
         return Explanation((part,), 1.0)
-    ways = (_by_reading, _as_difference, _by_factor, _by_region)
-    return next((found for way in ways if (found := way(search)) is not None), None) or _nearest(search)
+    one = _by_reading(search) or _as_difference(search) or _by_factor(search)
+    return one or _by_region(search) or _nearest(search)
 
 
 class _Search:

@@ -197,8 +197,8 @@ class Search:
             if not self.against or size(self.cubes) < _FEW_LEFT:  # else there is no arithmetic to follow further
                 self._take(layer)
 
-    def take_nan(self) -> Array | None:
-        """What came of NaN, where no model that remains gives it."""
+    def take_nan(self) -> bool:
+        """Keep what gives the answers to NaN; False where no model that remains does, which stand as they are then."""
         before, every = self.against, self.cubes
         if many := bool(before) and size(every) >= _FEW_LEFT:  # the arithmetic, which is not known, makes NaN of NaN
             known, first = values(every), self.first()
@@ -212,10 +212,9 @@ class Search:
             told = values(self.cubes)["nan"]
             self.cubes = [{**cube, "nan": tuple(v for v in cube["nan"] if v in told)} for cube in every]
             self.cubes = [cube for cube in self.cubes if cube["nan"]]
-        if not lost:
-            return None
-        self.cubes = merged([{**cube, "nan": cube["nan"][:1]} for cube in self.cubes])
-        return lost[0].value[:1]
+        if lost:
+            self.cubes = merged([{**cube, "nan": cube["nan"][:1]} for cube in self.cubes])
+        return not lost
 
     def _take(self, layer: Seen) -> None:
         if self.late:

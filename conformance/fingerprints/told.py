@@ -72,7 +72,7 @@ def _everywhere(subject: Subject, search: Search, name: str, about: str) -> Fing
     """What is told of all answers as one."""
     a, asking = subject.asked, subject.asking
     words, read = EvaluationModel.choices(), FIELDS[a.operation]
-    odd, proof, known = _judged(subject, search)
+    nan, proof, known = _judged(subject, search)
     certain = bool(proof.pairs) and not proof.open
     decided = {n: known[n][0] for n in read if len(known[n]) == 1}
     left = {n: known[n] for n in read if len(known[n]) > 1}
@@ -82,7 +82,7 @@ def _everywhere(subject: Subject, search: Search, name: str, about: str) -> Fing
         lost = _ENDS if _arithmetic_stands(search) else read
         fields |= {n: UNDECIDED for n in lost if n in fields}
         decided = {n: v for n, v in decided.items() if n not in lost}
-    if odd is not None:
+    if not nan:
         fields["nan"], said = _of_nan(search)
         asking.note(f"{said}, as no known behaviour does: NaN is left out of what agrees")
         decided.pop("nan", None)
@@ -92,16 +92,16 @@ def _everywhere(subject: Subject, search: Search, name: str, about: str) -> Fing
         fields |= {n: UNDECIDED for n in _ENDS if n in fields}
         decided = {n: v for n, v in decided.items() if n not in _ENDS}
     otherwise = search.against or subject.beyond or subject.apart or subject.rounded
-    profiles = [] if otherwise else list(_profiles(search, nan=odd is None))
+    profiles = [] if otherwise else list(_profiles(search, nan=nan))
     return Fingerprint(
         name=name,
         about=about,
         fields=fields,
-        alternatives={n: v for n, v in left.items() if n != "nan" or odd is None},
+        alternatives={n: v for n, v in left.items() if n != "nan" or nan},
         witnesses={n: w for n in decided if (w := _witnessed(search, n)) is not None},
         proofs=dict.fromkeys(same, proof.words(a)) if same else {},
         profiles=tuple(profiles),
-        nearest=_nearest(search, profiles, [seen for _, seen in subject.apart], nan=odd is None),
+        nearest=_nearest(search, profiles, [seen for _, seen in subject.apart], nan=nan),
         calls=asking.calls,
         refused=(*asking.notes(), *(["proved nothing: " + proof.open] if proof.open and left else [])),
         words={n: words[n][v] for n, v in decided.items()},
@@ -111,9 +111,9 @@ def _everywhere(subject: Subject, search: Search, name: str, about: str) -> Fing
 def _of_nan(search: Search) -> tuple[str, str]:
     """What becomes of NaN, where no model gives it: the value of the choice, and the same in a sentence."""
     given = {(_number(v), int(s.given.zero)): None for s in search.nan for v in s.value}
-    values_ = {value for value, _ in given}
-    if len(values_) == 1:
-        return f"gives {(value := values_.pop())}", f"gives {value} for NaN"
+    first, *others = dict.fromkeys(value for value, _ in given)
+    if not others:
+        return f"gives {first}", f"gives {first} for NaN"
     some = ", ".join(f"{value} with zero point {zero}" for value, zero in [*given][:_SHOWN])
     return UNDECIDED, f"gives for NaN {some}{', ...' if len(given) > _SHOWN else ''}"
 
@@ -148,18 +148,18 @@ def _by_factor(subject: Subject, part: Part, name: str, about: str) -> Fingerpri
     )
 
 
-def _judged(subject: Subject, search: Search) -> tuple[Array | None, Proved, Mapping[str, tuple[Any, ...]]]:
-    """What came of NaN if no model gives it, what is proved of all that remains, and the values of each choice.
+def _judged(subject: Subject, search: Search) -> tuple[bool, Proved, Mapping[str, tuple[Any, ...]]]:
+    """Whether a model gives what came of NaN, what is proved of all that remains, and the values of each choice.
 
     Where a proof fails for an input, that input is asked. Where it holds, all that remains is one function, and each
     choice is judged with the others as in the simplest model.
     """
-    odd = search.take_nan()
+    nan = search.take_nan()
     if search.late:
         subject.asking.note("too many models to follow them through every answer: less is decided than was asked")
     if search.against or search.late:
-        return odd, Proved(()), values(search.cubes)
-    proof = proved(search, subject.pairs, nan=odd is None)
+        return nan, Proved(()), values(search.cubes)
+    proof = proved(search, subject.pairs, nan=nan)
     straight = search.first().returned == "reals"
     for _ in range(_AGAIN if straight else 0):
         if proof.split is None or subject.uneven or subject.asking.spent:
@@ -168,15 +168,15 @@ def _judged(subject: Subject, search: Search) -> tuple[Array | None, Proved, Map
         if seen is None:
             break
         search.take(seen)
-        proof = proved(search, subject.pairs, nan=odd is None)
+        proof = proved(search, subject.pairs, nan=nan)
     known = values(search.cubes)
     if not straight and proof.open:  # far beyond the grid little of the code is left in x + (x̂ - x)
         near, ends = proved(search, subject.pairs, far=False), (*_ENDS, "nan")
         if near.pairs and not near.open:
             own = {n: v for n, v in alone(search.cubes, search.first()).items() if n not in ends}
-            return odd, replace(near, beyond=ends), {**known, **own}
+            return nan, replace(near, beyond=ends), {**known, **own}
     certain = bool(proof.pairs) and not proof.open
-    return odd, proof, alone(search.cubes, search.first()) if certain else known
+    return nan, proof, alone(search.cubes, search.first()) if certain else known
 
 
 def _arithmetic_stands(search: Search) -> bool:

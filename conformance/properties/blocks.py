@@ -26,13 +26,13 @@ from halfeven.conformance.properties.elements import (
     shifted,
 )
 from halfeven.conformance.properties.role import Role, Seen
+from halfeven.conformance.properties.stored import nibbles
 from halfeven.conformance.requirement import Arguments
 from halfeven.reference import FORMULAS
 from halfeven.reference.blocks import Array
 from halfeven.reference.systems.gguf import BLOCKS as STORED
 from halfeven.reference.systems.modelopt.mxfp8 import BLOCK as MX_BLOCK
-from halfeven.reference.systems.modelopt.nf4 import Nf4Values
-from halfeven.reference.systems.modelopt.nf4 import levels as normal_levels
+from halfeven.reference.systems.modelopt.nf4 import Nf4Values, nf4_levels
 
 __all__ = ["BLOCKS"]
 
@@ -105,9 +105,9 @@ def _scaled(data: Array, scale: Any) -> Array:
 
 def _nf4_reals(a: Arguments, value: Any) -> Array:
     """Levels times the largest magnitude of their block, in float64; what was filled up is cut off."""
-    packed, scale = np.asarray(value[0]), np.asarray(value[1]).astype(np.float64)
-    codes = np.stack([packed >> 4, packed & 15], axis=-1).reshape(-1, a["block_size"])
-    reals = normal_levels(Nf4Values())[codes] * scale[: len(codes), None]
+    codes = nibbles(np.asarray(value[0]), high_first=True).reshape(-1, a["block_size"])
+    scale = np.asarray(value[1]).astype(np.float64)
+    reals = nf4_levels(Nf4Values())[codes] * scale[: len(codes), None]
     return np.asarray(reals.ravel()[: np.size(a["input"])])
 
 

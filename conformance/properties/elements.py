@@ -14,8 +14,7 @@ from halfeven.reference import FORMULAS
 from halfeven.reference.blocks import Array
 from halfeven.reference.minifloat import FLOAT_FORMATS, FloatFormat, floatx
 from halfeven.reference.systems.modelopt.mxfp8 import BLOCK as MX_BLOCK
-from halfeven.reference.systems.modelopt.nf4 import Nf4Values
-from halfeven.reference.systems.modelopt.nf4 import levels as normal_levels
+from halfeven.reference.systems.modelopt.nf4 import Nf4Values, nf4_levels
 from halfeven.reference.systems.p3109 import Format
 
 __all__ = [
@@ -150,7 +149,7 @@ def int4(a: Arguments, value: Any, _: str, i: int) -> str:
 
 def nf4(a: Arguments, value: Any, _: str, i: int) -> str:
     """A level of ModelOpt's times the scale of the block, the first in the high bits."""
-    level = _of_two(normal_levels(Nf4Values()), place(value, (0,), i // 2), i % 2 == 0)
+    level = _of_two(nf4_levels(Nf4Values()), place(value, (0,), i // 2), i % 2 == 0)
     return f"{level} * float({place(value, (1,), i // a['block_size'])})"
 
 

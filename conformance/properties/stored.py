@@ -14,9 +14,9 @@ from halfeven.reference.blocks import Array
 from halfeven.reference.minifloat import decode, floatx
 from halfeven.reference.systems.bitsandbytes import get_4bit_type
 from halfeven.reference.systems.modelopt.mxfp8 import BLOCK as MX_BLOCK
-from halfeven.reference.systems.modelopt.nf4 import Nf4Values, levels
+from halfeven.reference.systems.modelopt.nf4 import Nf4Values, nf4_levels
 
-__all__ = ["STORED"]
+__all__ = ["STORED", "nibbles"]
 
 _See = Callable[[Arguments], Seen]
 _Times = Callable[[Arguments], dict[str, Any]]
@@ -50,7 +50,7 @@ def _in_blocks(numbers: Array, scale: Array, size: int) -> Seen:
     return _seen(numbers, scale.astype(np.float64).ravel()[which].reshape(numbers.shape), parts=scale.size * whole)
 
 
-def _nibbles(packed: Array, *, high_first: bool = False) -> Array:
+def nibbles(packed: Array, *, high_first: bool = False) -> Array:
     """The two codes of each byte, side by side along the last dimension."""
     halves = [packed & 15, packed >> 4]
     return np.stack(halves[::-1] if high_first else halves, axis=-1).reshape(*packed.shape[:-1], -1)
@@ -161,13 +161,13 @@ def _gguf(name: str) -> Role:
 
 def _mx(a: Arguments) -> Seen:
     codes = np.asarray(a["data_lp"]).view(np.uint8)
-    codes = _nibbles(codes) if a["elem_dtype"].endswith("x2") else codes
+    codes = nibbles(codes) if a["elem_dtype"].endswith("x2") else codes
     numbers = decode(codes, _MX[a["elem_dtype"]], "float64")
     return _in_blocks(numbers, _power(np.asarray(a["scale_e8m0"])), a["block_size"])
 
 
 def _mxfp4(a: Arguments) -> Seen:
-    numbers = decode(_nibbles(np.asarray(a["quantized_data"])), _E2M1, "float64")
+    numbers = decode(nibbles(np.asarray(a["quantized_data"])), _E2M1, "float64")
     return _in_blocks(numbers, _power(np.asarray(a["scale"])), a.get("block_size", 32))
 
 
@@ -196,7 +196,7 @@ def _exponent(name: str) -> _Times:
 
 
 def _nvfp4(a: Arguments) -> Seen:
-    numbers = decode(_nibbles(np.asarray(a["qdata"])), _E2M1, "float64")
+    numbers = decode(nibbles(np.asarray(a["qdata"])), _E2M1, "float64")
     s = decode(np.asarray(a["scale"]).view(np.uint8), _E4M3, "float64").reshape(*numbers.shape[:-1], -1)
     outer = a.get("per_tensor_scale")
     s = s * (1.0 if outer is None else np.asarray(outer).astype(np.float64))
@@ -206,7 +206,7 @@ def _nvfp4(a: Arguments) -> Seen:
 
 def _modelopt_nvfp4(a: Arguments) -> Seen:
     scale, size, shape = np.asarray(a["scale"]), a.get("block_size", 16), tuple(a["shape"])
-    codes = _nibbles(np.asarray(a["quantized_data"])).reshape(*scale.shape[:-1], -1)[..., : shape[-1]]
+    codes = nibbles(np.asarray(a["quantized_data"])).reshape(*scale.shape[:-1], -1)[..., : shape[-1]]
     s = decode(scale.view(np.uint8), _E4M3, "float64") if scale.dtype == ml_dtypes.float8_e4m3fn else scale
     by = np.repeat(s.astype(np.float64), size, -1)[..., : shape[-1]] * np.float64(a["double_scale"])
     whole = shape[-1] % size == 0
@@ -215,15 +215,15 @@ def _modelopt_nvfp4(a: Arguments) -> Seen:
 
 def _int4(a: Arguments) -> Seen:
     shape, scale = tuple(a["shape"]), np.asarray(a["scale"]).astype(np.float64)
-    codes = _nibbles(np.asarray(a["quantized_data"]), high_first=True).ravel()[: int(np.prod(shape))]
+    codes = nibbles(np.asarray(a["quantized_data"]), high_first=True).ravel()[: int(np.prod(shape))]
     return _in_blocks(codes.astype(np.float64).reshape(shape) - 8, 1 / scale, a["block_size"])
 
 
 def _nf4(a: Arguments) -> Seen:
     shape, by = tuple(a["shape"]), np.asarray(a["double_scale"]).astype(np.float64)
-    codes = _nibbles(np.asarray(a["quantized_data"]), high_first=True).ravel()[: int(np.prod(shape))]
+    codes = nibbles(np.asarray(a["quantized_data"]), high_first=True).ravel()[: int(np.prod(shape))]
     scales = np.asarray(a["scale"]).astype(np.float64).reshape(by.size, -1) / by[:, None] + float(a["scale_zeros"])
-    seen = _in_blocks(levels(Nf4Values())[codes].reshape(shape), scales, a["block_size"])
+    seen = _in_blocks(nf4_levels(Nf4Values())[codes].reshape(shape), scales, a["block_size"])
     return seen if by.size == 1 else _seen(seen.x, seen.scale, parts=1)
 
 
@@ -233,7 +233,7 @@ def _levels(a: Arguments) -> Seen:
 
 
 def _four_bits(a: Arguments) -> Seen:
-    codes = _nibbles(np.asarray(a["A"]), high_first=True).ravel()[: int(np.prod(a["shape"]))]
+    codes = nibbles(np.asarray(a["A"]), high_first=True).ravel()[: int(np.prod(a["shape"]))]
     numbers = get_4bit_type(a.get("quant_type", "fp4"))[codes].reshape(a["shape"])
     return _in_blocks(numbers, np.asarray(a["absmax"]), a.get("blocksize", 64))
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from oracles.exact import FORMATS, round_to, round_value
 from oracles.registry import derives
-from oracles.soft import Array, Soft, soft
+from oracles.soft import Array, Soft, largest, soft
 
 __all__: list[str] = []
 
@@ -50,8 +50,7 @@ def _integer(v: Soft) -> int:
 
 
 def _q8_0(x: list[Soft]) -> list[int]:
-    largest = next((v for v in x if v.nan), max((abs(v) for v in x), key=lambda v: v.value))
-    d = largest / soft(127.0, "float32")
+    d = largest(x) / soft(127.0, "float32")
     found = _half(d)
     for v in x:
         p = v * _inverse(d)

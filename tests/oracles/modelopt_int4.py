@@ -5,7 +5,7 @@ from math import prod
 import numpy as np
 
 from oracles.registry import derives
-from oracles.soft import DTYPES, Array, Soft, array, form, softs
+from oracles.soft import DTYPES, Array, Soft, array, form, largest, softs
 
 __all__: list[str] = []
 
@@ -26,7 +26,7 @@ def _quantize(x: Array, size: int, *, documented: bool) -> tuple[Array, Array]:
     scales: list[Soft] = []
     for i in range(0, len(numbers), size):
         block = numbers[i : i + size]
-        amax = next((v for v in block if v.nan), max((abs(v) for v in block), key=lambda v: v.value))
+        amax = largest(block)
         seven = Soft(7.0, f)
         s = seven / amax if documented else (Soft(1.0, f) / amax) * seven
         scales.append(s)

@@ -2,12 +2,13 @@
 
 from fractions import Fraction
 from math import isfinite, prod
+from typing import Any
 
 import numpy as np
 
 from oracles.exact import FORMATS, round_to
 from oracles.registry import derives
-from oracles.soft import DTYPES, Array, Soft, array, form, soft, softs
+from oracles.soft import DTYPES, Array, Soft, array, form, largest, soft, softs
 
 __all__: list[str] = []
 
@@ -23,10 +24,6 @@ def _nearest(quotient: Soft) -> int:
     return min(range(16), key=lambda k: (abs(x - _LEVELS[k]), k))
 
 
-def _largest(block: list[Soft]) -> Soft:
-    return next((v for v in block if v.nan), max((abs(v) for v in block), key=lambda v: v.value))
-
-
 def _quantize(x: Array, size: int, of_scales: int | None, *, documented: bool) -> tuple[Array, Array]:
     if of_scales is None and not documented:
         raise TypeError(of_scales)
@@ -37,9 +34,9 @@ def _quantize(x: Array, size: int, of_scales: int | None, *, documented: bool) -
     scales: list[Soft] = []
     for i in range(0, len(numbers), size):
         block = numbers[i : i + size]
-        scales.append(_largest(block))
+        scales.append(largest(block))
         empty = scales[-1].value == 0
-        codes += [7 if empty and documented else 0 if empty else _nearest(v / scales[-1]) for v in block]
+        codes += [7 if empty and documented else _nearest(v / scales[-1]) for v in block]
     scales += [zero] * (-len(scales) % (of_scales or 1))
     packed = [16 * high + low for high, low in zip(codes[::2], codes[1::2], strict=True)]
     return np.array(packed, np.uint8), array(scales, (len(scales),), x.dtype)
@@ -73,7 +70,7 @@ def _double(scales: Array, size: int, bits: int, *, documented: bool) -> tuple[A
     factors: list[Soft] = []
     for i in range(0, len(numbers), size):
         block = [v - mean for v in numbers[i : i + size]]
-        top = _largest(block)
+        top = largest(block)
         factors.append(Soft(most, f) / top if documented else Soft(1.0, f) / top * Soft(most, f))
         products = [(v * factors[-1]).rint() for v in block]
         codes += [0 if p.nan else int(min(max(p.value, -most), most)) for p in products]
@@ -91,24 +88,6 @@ def _measured_double(scales: Array, scale_block_size: int, num_scale_bits: int) 
     return _double(scales, scale_block_size, num_scale_bits, documented=False)
 
 
-def _values(codes: Array, numbers: list[Soft], zero: Soft, size: int, shape: tuple[int, ...], dtype: str) -> Array:
-    f = form(DTYPES[dtype])
-    halves = [half for b in codes.ravel().tolist() for half in divmod(b, 16)]
-    reals: list[Soft] = []
-    for i, code in enumerate(halves):
-        s = numbers[i // size].to(f) + zero.to(f)
-        reals.append(soft(_LEVELS[code], dtype) * s)
-    return array(reals[: prod(shape)], shape, DTYPES[dtype])
-
-
-def _dequantize(given: tuple[Array, Array, Array, Array], shape: tuple[int, ...], size: int, dtype: str) -> Array:
-    codes, scale, double_scale, scale_zeros = given
-    by = softs(double_scale)
-    each = scale.size // len(by)
-    quotients = [soft(float(c), double_scale.dtype.name) / by[i // each] for i, c in enumerate(scale.ravel().tolist())]
-    return _values(codes, quotients, softs(scale_zeros)[0], size, shape, dtype)
-
-
 @derives("modelopt/nf4_dequantize")
 def _documented_values(
     quantized_data: Array,
@@ -119,19 +98,17 @@ def _documented_values(
     block_size: int,
     dtype: str = "float32",
 ) -> Array:
-    return _dequantize((quantized_data, scale, double_scale, scale_zeros), shape, block_size, dtype)
+    f, by, [zero] = form(DTYPES[dtype]), softs(double_scale), softs(scale_zeros)
+    each, codes = scale.size // len(by), scale.ravel().tolist()
+    quotients = [soft(float(c), double_scale.dtype.name) / by[i // each] for i, c in enumerate(codes)]
+    halves = [half for b in quantized_data.ravel().tolist() for half in divmod(b, 16)]
+    scales = [q.to(f) + zero.to(f) for q in quotients]
+    reals = [soft(_LEVELS[half], dtype) * scales[i // block_size] for i, half in enumerate(halves)]
+    return array(reals[: prod(shape)], shape, DTYPES[dtype])
 
 
 @derives("modelopt/nf4_dequantize@0.47")
-def _measured_values(
-    quantized_data: Array,
-    scale: Array,
-    double_scale: Array,
-    scale_zeros: Array,
-    shape: tuple[int, ...],
-    block_size: int,
-    dtype: str = "float32",
-) -> Array:
+def _measured_values(double_scale: Array, **given: Any) -> Array:
     if double_scale.size > 1:
         raise RuntimeError(double_scale.shape)
-    return _dequantize((quantized_data, scale, double_scale, scale_zeros), shape, block_size, dtype)
+    return _documented_values(double_scale=double_scale, **given)

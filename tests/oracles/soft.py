@@ -1,6 +1,6 @@
 """Floats of any format as values: every operation exact in fractions, then rounded once to the format."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from math import copysign, isfinite, isnan
@@ -15,7 +15,7 @@ from oracles.exact import FORMATS, Format
 
 Array = npt.NDArray[Any]
 
-__all__ = ["DTYPES", "Array", "Soft", "array", "form", "soft", "softs"]
+__all__ = ["DTYPES", "Array", "Soft", "array", "form", "largest", "soft", "softs"]
 
 DTYPES: dict[str, "np.dtype[Any]"] = {
     **{name: np.dtype(name) for name in ("float64", "float32", "float16")},
@@ -98,3 +98,8 @@ def array(values: Iterable[Soft | float | int], shape: tuple[int, ...], dtype: n
     """Numbers that ``dtype`` holds, as an array of it."""
     numbers = [v.value if isinstance(v, Soft) else v for v in values]
     return np.array(numbers, np.float64).astype(dtype).reshape(shape)
+
+
+def largest(values: Sequence[Soft]) -> Soft:
+    """The largest magnitude; NaN where one is."""
+    return next((v for v in values if v.nan), max((abs(v) for v in values), key=lambda v: v.value))

@@ -59,18 +59,18 @@ class Rows:
         """``count`` is of the elements; ``base`` the model that costs nothing."""
         self.every = every
         self._costs = np.array([least(base, r.made.boxes) + least(base, r.boxes) for r in every], np.int64)
-        self._hits = Hits([r.hits for r in every], count)
+        self.hits = Hits([r.hits for r in every], count)
 
     def giving(self, mask: Array) -> list[Row]:
         """Those that may give all elements of a mask."""
-        return [self.every[i] for i in self._hits.all_of(mask)]
+        return [self.every[i] for i in self.hits.all_of(mask)]
 
     def cheapest(self, mask: Array, most: int) -> list[tuple[int, Row]]:
         """Those that may give all elements of a mask, with the least that each can cost, the cheapest first.
 
         Where little of the mask lies well inside its grid, these are nearly all rows: then only the cheapest are tried.
         """
-        some = self._hits.all_of(mask)
+        some = self.hits.all_of(mask)
         ranked = some[np.argsort(self._costs[some], kind="stable")][:most]
         return [(int(self._costs[i]), self.every[i]) for i in ranked]
 

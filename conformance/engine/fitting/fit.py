@@ -116,26 +116,23 @@ class Fit:
         decoder = self._decoder
         codes = self._target if decoder is None else decoder.codes
         behind = () if decoder is None else decoder.boxes[:1]
-        rows = self._coded
-        for row in sorted(rows.every if rows else (), key=lambda r: -int(r.hits[mask].sum()))[:count]:
+        for row in sorted(self._coded.every, key=lambda r: -int(r.hits[mask].sum()))[:count]:
             best = max(self._coder.ends(row), key=lambda e: int((same_codes(e[1], codes) | row.nan)[mask].sum()))
             found.append(model_of(self._base, common(row.made.boxes[0], row.boxes[0], best[0][0], *behind) or {}))
         return found
 
     def possible(self) -> Callable[[Array], bool]:
         """Whether some models that agree give all of a mask's elements, as far as the stages before the last say."""
-        if self._operation == "dequantize":
-            hits = Hits([d.hits for d in self._decoders], len(self))
-            return lambda mask: hits.all_of(mask).size > 0
-        rows = self._coded
-        return lambda mask: rows is not None and bool(rows.giving(mask))
+        of_reals = self._operation == "dequantize"
+        hits = Hits([d.hits for d in self._decoders], len(self)) if of_reals else self._coded.hits
+        return lambda mask: hits.all_of(mask).size > 0
 
     @property
-    def _coded(self) -> Rows | None:
+    def _coded(self) -> Rows:
         """Rows of codes: of the answers, or of those behind the reals in the likeliest way."""
         if self._operation == "quantize":
             return self._rows
-        return None if self._decoder is None else self._rows_of(self._decoder)
+        return Rows(self._base, [], len(self)) if self._decoder is None else self._rows_of(self._decoder)
 
     @property
     def _decoder(self) -> _Decoder | None:

@@ -9,14 +9,14 @@ import numpy as np
 from halfeven.conformance.bits import step
 from halfeven.conformance.requirement import Calls, expected, measured, silent
 from halfeven.reference.blocks import Array
-from halfeven.reference.systems.modelopt.nf4 import Nf4Codes, levels
+from halfeven.reference.systems.modelopt.nf4 import Nf4Codes, nf4_levels
 
 __all__ = ["ANSWERS"]
 
 _QUANTIZE, _DOUBLE, _DEQUANTIZE = (f"modelopt/nf4_{word}" for word in ("quantize", "double_quantize", "dequantize"))
 _SOURCE = "modelopt.torch.quantization.qtensor.NF4QTensor"
 _F32, _HALVES = np.dtype(np.float32), (np.dtype(np.float16), np.dtype(ml_dtypes.bfloat16))
-_LEVELS = levels(Nf4Codes())
+_LEVELS = nf4_levels(Nf4Codes())
 _TIES = ((_LEVELS[1:] + _LEVELS[:-1]) / 2).astype(_F32)
 _INF, _NAN = np.inf, np.nan
 _NEAR = np.array([*(np.arange(33) - 16), -700, 700, -9000, 9000])
@@ -157,9 +157,9 @@ def several_blocks() -> Calls:
     data = (np.arange(64) * 37 % 256).astype(np.uint8)
     scales = (np.arange(8) * 31 % 255 - 127).astype(np.int8)
     zero = np.asarray(0.5, _F32)
-    for by, size in (((100.0, 3.0), 16), ((7.0, 0.9, 11.0, 64.0), 16), ((2.0,) * 8, 16)):
+    for by in ((100.0, 3.0), (7.0, 0.9, 11.0, 64.0), (2.0,) * 8):
         given = {"scale": scales.reshape(len(by), -1), "double_scale": np.array(by, _F32), "scale_zeros": zero}
-        yield {"quantized_data": data, **given, "shape": (128,), "block_size": size}
+        yield {"quantized_data": data, **given, "shape": (128,), "block_size": 16}
 
 
 @measured(_DEQUANTIZE, _SOURCE)

@@ -17,7 +17,7 @@ from halfeven.reference.rounding import ROUNDINGS
 from halfeven.reference.systems.bitsandbytes import get_4bit_type
 from halfeven.reference.systems.modelopt.scales import quotients
 
-__all__ = ["Nf4Codes", "Nf4Scales", "Nf4Values", "levels", "nf4_dequantize", "nf4_double_quantize", "nf4_quantize"]
+__all__ = ["Nf4Codes", "Nf4Scales", "Nf4Values", "nf4_dequantize", "nf4_double_quantize", "nf4_levels", "nf4_quantize"]
 
 _F32 = np.dtype(np.float32)
 _ZERO = 7
@@ -75,7 +75,7 @@ class Nf4Values(Behaviour):
     })  # fmt: skip
 
 
-def levels(b: Nf4Codes | Nf4Values) -> Array:
+def nf4_levels(b: Nf4Codes | Nf4Values) -> Array:
     """The 16 levels, float32."""
     found = get_4bit_type("nf4")
     return found if b.levels == "float32" else found.round(_DECIMALS).astype(ml_dtypes.bfloat16).astype(_F32)
@@ -117,7 +117,7 @@ def nf4_quantize(
     scale = np.max(np.abs(x), axis=1)
     dtype = x.dtype if b.quotient == "input" else _F32
     quotient = (x.astype(dtype) / scale.astype(dtype)[:, None]).astype(np.float64).reshape(-1, 1)
-    distance = np.abs(quotient - levels(b).astype(np.float64))
+    distance = np.abs(quotient - nf4_levels(b).astype(np.float64))
     last = distance.shape[1] - 1
     codes = np.argmin(distance, axis=1) if b.tie == "lower" else last - np.argmin(distance[:, ::-1], axis=1)
     codes = np.where(np.isnan(quotient[:, 0]), 0, codes)
@@ -212,5 +212,5 @@ def nf4_dequantize(
     quotient = (scale.reshape(-1).astype(by.dtype) / by).astype(target)
     s = (quotient + scale_zeros.astype(target))[:count]
     codes = np.stack([quantized_data >> 4, quantized_data & 15], axis=-1).reshape(-1, block_size)
-    reals = levels(b).astype(target)[codes] * s[:, None]
+    reals = nf4_levels(b).astype(target)[codes] * s[:, None]
     return np.asarray(reals).reshape(-1)[: int(np.prod(shape))].reshape(shape)

@@ -1,5 +1,6 @@
 """The fingerprint of every formula in the catalogue is the formula, and that of every version is the version."""
 
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -10,6 +11,7 @@ from halfeven.conformance.fingerprints.result import INDISTINGUISHABLE, UNDECIDE
 from halfeven.reference import FORMULAS
 from halfeven.reference.catalogue import Formula
 
+PAGE = Path(__file__).parents[3] / "docs/fingerprint.md"
 CHOOSING = [f for f in FORMULAS.values() if f.behaviour is not None and not f.version]
 #: Choices of which several values remain: no input that was tried tells them apart, and the programs are not one.
 OPEN = {
@@ -21,6 +23,11 @@ OPEN = {
     "torchao/from_hp_to_intx_static@0.11": {"primitives"},
     "torchao/from_hp_to_intx_static@0.17": {"primitives"},
 }
+
+
+def test_the_page_says_how_many_are_asked() -> None:
+    asked = [f for c in CHOOSING for f in FORMULAS.versions(c.id) if type(f.behaviour) is type(c.behaviour)]
+    assert f"all {len(asked)} formulas and versions that have choices" in PAGE.read_text(encoding="utf-8")
 
 
 @pytest.mark.parametrize("documented", CHOOSING, ids=lambda f: f.id)
