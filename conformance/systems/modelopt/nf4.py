@@ -166,10 +166,10 @@ def several_blocks() -> Calls:
 def rest() -> Calls:
     """What the last block was filled up with is cut off, and scales beyond it are left out."""
     data = (np.arange(24) * 37 % 256).astype(np.uint8)
-    given = {"double_scale": np.array([9], _F32), "scale_zeros": np.asarray(1.5, _F32), "block_size": 16}
+    given = {"double_scale": np.array([9], _F32), "scale_zeros": np.asarray(1.5, _F32)}
     scales = np.array([[3, -7, 100, 55]], np.int8)
-    for shape in ((48,), (5, 9), (33,), (2, 2, 10)):
-        yield {"quantized_data": data, "scale": scales, **given, "shape": shape}
+    for shape, size in (((48,), 16), ((5, 9), 16), ((33,), 16), ((2, 2, 10), 16), ((47,), 12), ((3, 13), 24)):
+        yield {"quantized_data": data, "scale": scales, **given, "shape": shape, "block_size": size}
 
 
 def _nf4_quantize(input: Any, block_size: int, scale_block_size: int | None = None) -> Any:  # noqa: A002 - its word

@@ -26,6 +26,8 @@ TEXTBOOK = EvaluationModel()
 EVERYWHERE = [*QUANTIZERS, *HABITS, *DECODERS, *HABITUAL_DECODERS, *FAKES, *(COMPILED if compiler() else [])]
 ROTATED = list(zip(EVERYWHERE, cycle(CLAIMS), strict=False))
 FROM_ALL = [k for k in QUANTIZERS if k.name in {"tt-metal#56525", "floor(v + .5f)", "llama.cpp Q8_0", "OpenVINO"}]
+#: Kernels of two kinds of grids, neither of which is the textbook: the region that is told is the other one.
+TURNED_ROUND = {"ties away in int8": "int8"}
 
 
 def said_wrongly(part: Part, does: Mapping[str, Any]) -> dict[str, Any]:
@@ -66,9 +68,11 @@ def test_a_kernel_is_named_by_regions(kernel: Kernel) -> None:
     assert found is not None
     assert (found.share, found.nearest, len(found.parts)) == (1.0, None, 2)
     rest, inside = found.parts
-    words, does = kernel.where
+    words, does, does_else = *kernel.where, kernel.does
+    if kernel.name in TURNED_ROUND:
+        words, does, does_else = TURNED_ROUND[kernel.name], does_else, does
     assert (rest.where, inside.place.startswith(words)) == ((), True), inside.place
-    assert said_wrongly(rest, kernel.does) == {}
+    assert said_wrongly(rest, does_else) == {}
     assert said_wrongly(inside, does) == {}
 
 
