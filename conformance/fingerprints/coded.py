@@ -9,7 +9,7 @@ import numpy as np
 from halfeven.conformance.configuration import DTYPES
 from halfeven.conformance.fingerprints.kinds import same
 from halfeven.conformance.fingerprints.reading import Answered
-from halfeven.conformance.fingerprints.scaling import Made, scale_of
+from halfeven.conformance.fingerprints.scaling import Made, quotient, scale_of
 from halfeven.conformance.fingerprints.units import Units
 from halfeven.reference.blocks import Array
 from halfeven.reference.minifloat import decode, encode
@@ -24,6 +24,7 @@ _FLOATS = ("float8_e4m3fn", "float8_e5m2", "float4_e2m1fn")
 _ADDED = "half-up, added with the offset"
 _NEIGHBOURS = "two to a byte, neighbours, the first in the"
 _WITHOUT = "no such choice"
+_TOPS = (127.0, 7.0)  # codes that the largest magnitude gets where it is itself what comes beside them
 _FEW = 4  # calls, by which most ways are dropped
 _Found = Mapping[str, tuple[Any, ...]]
 
@@ -140,27 +141,38 @@ def _forms(made: Made, came: Sequence[Array]) -> Iterator[tuple[str, list[Array]
 
 def _ways_of_codes(made: Made) -> Iterator[dict[str, Any]]:
     plain = made.scaling.held in {"as computed", "float32"}
-    for how, of in product(
-        ("x / s", "x * (1 / s)"), ("as it is stored",) if plain else ("as it is stored", "before it is")
-    ):
-        own = {"code_quotient": how, "code_scale": of}
-        yield from ({"codes": target, **own} for target in _FLOATS)
+    by_scale = product(("x / s", "x * (1 / s)"), ("as it is stored",) if plain else ("as it is stored", "before it is"))
+    own = [{"code_quotient": how, "code_scale": of} for how, of in by_scale]
+    for way in [*own, *({"code_quotient": how} for how in _by_magnitude(made))]:
+        yield from ({"codes": target, **way} for target in _FLOATS)
         for rounding, offset, limits in product((*ROUNDINGS, _ADDED), _OFFSETS, _GRIDS):
             whole = {"code_rounding": rounding, "code_offset": offset, "code_limits": limits}
-            yield {"codes": "integers", **own, **whole}
+            yield {"codes": "integers", **way, **whole}
+
+
+def _by_magnitude(made: Made) -> dict[str, tuple[float, str]]:
+    """The quotients that are made of the magnitude, not of the scale: each its words, a number and how it is divided.
+
+    What divides so rounds otherwise than by the scale.
+    """
+    s = made.scaling
+    if s.of != "the largest magnitude":
+        return {}
+    forms = (("x * ({:g} / the magnitude)", "codes-per-real"), ("x * ({:g} * (1 / the magnitude))", "times-inverse"))
+    tops = _TOPS if s.divisor == 1 else (s.divisor,)
+    return {words.format(top): (top, division) for top in tops for words, division in forms}
 
 
 def _codes_same(made: Made, way: Mapping[str, Any], i: int, came: Array, dtype: str) -> bool:
     u, t = made.calls[i], DTYPES[dtype]
     with np.errstate(all="ignore"):
-        stored = way["code_scale"] == "as it is stored"
+        stored = way.get("code_scale") != "before it is"
         scale = made.came[i] if stored else scale_of(made.scaling, u, dtype, store=False)
         at = _usual(u, scale) & _usual(u, made.came[i])
         if not at.any():
             return True
-        s = scale[at].astype(t)[:, None]
         x = u.rows[at].astype(t)
-        v = x / s if way["code_quotient"] == "x / s" else x * (t.type(1) / s)
+        v = _quotients(made, way, x, u.amax[at].astype(t)[:, None], scale[at].astype(t)[:, None])
         if way["codes"] != "integers":
             reals = decode(encode(v.astype(t), way["codes"], overflow="saturate"), way["codes"], "float64")
             return bool(same(reals, came[at]).all())
@@ -169,4 +181,17 @@ def _codes_same(made: Made, way: Mapping[str, Any], i: int, came: Array, dtype: 
             q = np.floor(v + (offset + t.type(0.5)))
         else:
             q = ROUNDINGS[way["code_rounding"]](v) + offset
-        return bool((np.clip(q, *way["code_limits"]) == came[at]).all())
+        # Where 1/s is infinite, 0 * (1/s) is NaN, of which a conversion makes any integer.
+        return bool(((np.clip(q, *way["code_limits"]) == came[at]) | np.isnan(q)).all())
+
+
+def _quotients(made: Made, way: Mapping[str, Any], x: Array, magnitude: Array, scale: Array) -> Array:
+    t = x.dtype.type
+    match way["code_quotient"]:
+        case "x / s":
+            return np.asarray(x / scale)
+        case "x * (1 / s)":
+            return np.asarray(x * (t(1) / scale))
+        case words:
+            top, division = _by_magnitude(made)[words]
+            return np.asarray(x * quotient(magnitude, t(top), division))

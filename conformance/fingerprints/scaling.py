@@ -33,6 +33,7 @@ __all__ = [
     "is_power",
     "made_scales",
     "ordinary",
+    "quotient",
     "same_power",
     "scale_of",
     "splitting",
@@ -173,7 +174,8 @@ def stored(v: Array, held: str) -> Array:
     return wide if held == "as computed" else np.asarray(cast_once(np.asarray(v), DTYPES[held])).astype(np.float64)
 
 
-def _quotient(a: Array, c: Any, division: str) -> Array:
+def quotient(a: Array, c: Any, division: str) -> Array:
+    """A number divided by a constant, or the constant by it, in one of ``DIVISIONS``."""
     one = a.dtype.type(1)
     match division:
         case "divide":
@@ -217,7 +219,7 @@ def scale_of(s: Scaling, u: Units, dtype: str, *, least: Callable[[Array], Array
         a = OF[s.of](u)
         a = a if t.itemsize > data.itemsize else a.astype(data)  # a difference is rounded
         after = s.divisor if "logarithm" in s.held and is_power(s.divisor) else 1.0
-        v = _quotient(np.asarray(least(a.astype(t)), t), t.type(s.divisor / after), s.division)
+        v = quotient(np.asarray(least(a.astype(t)), t), t.type(s.divisor / after), s.division)
         v = v + t.type(s.added) if s.added else v
         v = v if s.within == NO_OTHER else _within(v, s, t.type(u.whole))
         return stored(v, s.held) / after if store else np.asarray(v).astype(np.float64)

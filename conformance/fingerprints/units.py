@@ -21,6 +21,7 @@ _SMALL = (30.0, 1.0, 1e-2, 1e-3, 1e-4, 1e-5, 1e-6, 1e-7, 1e-9, 1e-11, 1e-14, 1e-
 _LARGE = (3e6, 2e7, 1.4e38)
 _BESIDE = (1.0, 1.25, 4 / 3, 1.5, 1.75, 1.875, 1.9375, 1.984375, 1.9921875)
 _TURNS = 12
+_TOPS = (127, 7)
 
 
 @dataclass(frozen=True, eq=False)
@@ -86,7 +87,7 @@ def units(x: Array, elements: int) -> Units:
 
 @cache
 def probes(dtype: str) -> tuple[Array, ...]:
-    """Data for scales: of ordinary size, beside powers of two, small, large, zeros, one NaN, one infinity."""
+    """Data for scales: of ordinary size, beside powers of two, on ties, small, large, zeros, one NaN, one infinity."""
     t, found = DTYPES[dtype], []
     rng = np.random.default_rng(16)
     for turn in range(_TURNS):
@@ -105,6 +106,7 @@ def probes(dtype: str) -> tuple[Array, ...]:
         if turn % 4 == 1:
             x = np.abs(x) * (1.0 if turn % 8 == 1 else -1.0)
         found.append(x)
+    found += _ties()
     found += [_drawn(rng, top) for top in (*_SMALL, *_LARGE)]
     found += [np.zeros(_SHAPE), np.where(np.arange(16)[:, None] % 3 == 0, 0.0, _drawn(rng, 600.0))]
     for odd in (np.nan, np.inf):
@@ -113,6 +115,19 @@ def probes(dtype: str) -> tuple[Array, ...]:
         found.append(x)
     with np.errstate(all="ignore"):
         return tuple(x.astype(t) for x in found)
+
+
+def _ties() -> list[Array]:
+    """Data halfway between the codes that they get where 127, or 7, is the largest: on ties, and a little beside."""
+    rng, found = np.random.default_rng(127), []
+    for top in _TOPS:
+        middles = rng.integers(-top, top, _SHAPE) + 0.5
+        for size in (top * 16.0, rng.uniform(LEAST, MOST / 2, (_SHAPE[0], 1)).astype(np.float32)):
+            near = 0.0 if isinstance(size, float) else rng.integers(-1, 2, _SHAPE) * 2.0**-23
+            x = middles * (size / top) * (1 + near)
+            x[:, ::8] = size
+            found.append(x)
+    return found
 
 
 def _drawn(rng: np.random.Generator, top: float) -> Array:

@@ -145,6 +145,23 @@ def columns_with_codes(x):
     return scale, np.clip(np.rint(x / scale), -128, 127)
 
 
+def by_inverse(x):
+    """Codes of a reciprocal of the scale, which is infinite where that is subnormal: 0 times it is NaN."""
+    s = x.abs().amax(-1, keepdim=True) / 127
+    return (x * (1 / s)).round().clamp(-128, 127).to(torch.int8), s
+
+
+def per_token(x):
+    """As for each token: torch takes 127.0 / a for 127 times the reciprocal."""
+    a = x.abs().amax(-1, keepdim=True)
+    return torch.round(x * (127.0 / a)).clamp(-128, 127).to(torch.int8), a / 127
+
+
+def with_magnitude(x):
+    a = np.abs(x).max(axis=-1, keepdims=True)
+    return np.clip(np.rint(x * (F32(127) / a)), -127, 127), a
+
+
 def power_up(x):
     a = rows(x).astype(F64)
     return np.where(a > 0, 2.0 ** np.ceil(np.log2(np.where(a > 0, a, 1) / 127)), 1.0).astype(F32)
@@ -180,6 +197,8 @@ def _s(over, divisor, of=AMAX, division="divide", **more):
 
 #: 1 / 127 is a float but for 2^-28 of it: no data were found that tell a product from the quotient, once rounded.
 _UNTOLD = {"divide", UNDECIDED}
+_EVEN = {"codes": "integers", "code_rounding": "half-even"}
+_OF_MAGNITUDE = ("x * (127 / the magnitude)", "x * (127 * (1 / the magnitude))")
 _EPS = "1.1920928955078125e-07 of the scale"
 
 SCALES = [
@@ -219,6 +238,13 @@ SCALES = [
         "columns with codes",
         columns_with_codes,
         _s("each column", 127.0, codes="integers", code_quotient="x / s"),
+    ),
+    Kernel("codes by 1 / s", by_inverse, _s(ROW, 127.0, **_EVEN, code_quotient="x * (1 / s)"), "torch"),
+    Kernel("codes by 127.0 / amax", per_token, _s(ROW, 127.0, **_EVEN, code_quotient=_OF_MAGNITUDE[1]), "torch"),
+    Kernel(
+        "codes by 127 / amax",
+        with_magnitude,
+        _s(ROW, 1.0, division="not distinguishable", **_EVEN, code_quotient=_OF_MAGNITUDE[0]),
     ),
     Kernel("power of two", power_up, _s(ROW, 127.0, division=_UNTOLD, held="power of two, up", zero="1.0")),
     Kernel("amax / 127 + 1e-6", scale_added, _s(ROW, 127.0, least="1e-06 added to the scale")),
