@@ -178,15 +178,15 @@ def _seen(told: Mapping[str, Any]) -> Seen:
         if line.startswith(word)
     }
     status, expected = int(told["status"]), said.get("expected")
+    last = next((line for line in reversed(lines) if line.strip()), "it printed nothing")
     if expected is None:
-        last = next((line for line in reversed(lines) if line.strip()), "it printed nothing")
         return Seen(trouble=last)
     if "actual" in said:
         return Seen(expected, said["actual"])
     if told["late"]:
         return Seen(expected, "timed out")
     if status == RAISED:
-        return Seen(trouble=lines[-1] if lines else "it raised")
+        return Seen(trouble=last)
     return Seen(expected, f"signal {-status}" if status < 0 else f"exit status {status}")
 
 

@@ -55,14 +55,14 @@ def commented(line: str, value: Any) -> str:
 
 def array_source(a: Array) -> str:
     """Python that makes the array, floats by their bits."""
-    if a.dtype.kind in "iub":
-        return f"np.array({a.tolist()}, np.{a.dtype.name})"
-    unsigned = _bits(a)
     dtype = f"np.{a.dtype.name}" if hasattr(np, a.dtype.name) else f"ml_dtypes.{a.dtype.name}"
-    if _one_value(a):
-        return f"np.full({a.shape}, {hex(int(unsigned.flat[0]))}, np.{unsigned.dtype.name}).view({dtype})"
     if not a.size:
         return f"np.empty({a.shape}, {dtype})"
+    if a.dtype.kind in "iub":
+        return f"np.array({a.tolist()}, {dtype})"
+    unsigned = _bits(a)
+    if _one_value(a):
+        return f"np.full({a.shape}, {hex(int(unsigned.flat[0]))}, np.{unsigned.dtype.name}).view({dtype})"
     digits = np.array2string(unsigned, separator=", ", formatter={"int": hex}, threshold=10**6, max_line_width=10**6)
     digits = digits.replace("\n", "")
     return f"np.array({digits}, np.{unsigned.dtype.name}).view({dtype})"

@@ -4,15 +4,18 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 import pytest
 import torch
 import wrong_kernels
 
+from halfeven.conformance import check
 from halfeven.conformance.backends.protocol import Backend
 from halfeven.conformance.engine.conclude import concluded
 from halfeven.conformance.engine.demonstrate import demonstrated, run_alone
 from halfeven.conformance.engine.item import Item
+from halfeven.conformance.engine.literal import array_source
 from halfeven.conformance.engine.plan import plan
 from halfeven.conformance.engine.run import answered
 from halfeven.conformance.report.model import Result, Witness
@@ -188,6 +191,32 @@ def test_scripts_are_run_apart_from_each_other() -> None:
     seen = run_alone([one, two, two])
     assert [s.actual for s in seen] == ["False", "False", "False"]
     assert not seen[1].differs
+
+
+def test_a_script_that_an_error_with_an_empty_last_line_ends_shows_nothing() -> None:
+    [seen] = run_alone(["print('expected', 'a result')\nraise OSError('it failed\\n\\n')"])
+    assert "it failed" in seen.trouble
+    assert not seen.differs
+
+
+@pytest.mark.parametrize("dtype", ["uint8", "int32", "bool", "float32", "bfloat16"])
+def test_an_empty_array_of_a_script_has_its_shape(dtype: str) -> None:
+    for shape in ((0, 2), (3, 0), (0,)):
+        a = np.empty(shape, dtype if dtype != "bfloat16" else ml_dtypes.bfloat16)
+        made = eval(array_source(a), {"np": np, "ml_dtypes": ml_dtypes})
+        assert (made.shape, made.dtype) == (a.shape, a.dtype)
+
+
+def unpaired(uint8_data: torch.Tensor) -> torch.Tensor:
+    """Without a size for the last axis it cannot be told from others that are empty."""
+    u = uint8_data.reshape(-1)
+    return (u[1::2] << 4 | u[::2]).reshape(*uint8_data.shape[:-1], -1)
+
+
+def test_what_fails_of_empty_codes_alone_keeps_no_state() -> None:
+    causes = {c.code for r in check(unpaired, formula="torchao/pack_uint4").results for c in r.causes}
+    assert "HE403" in causes
+    assert "HE505" not in causes
 
 
 def test_numbers_of_a_witness_are_those_that_the_script_prints() -> None:
