@@ -10,7 +10,7 @@ from halfeven.conformance.configuration import DTYPES
 from halfeven.conformance.fingerprints.kinds import same
 from halfeven.conformance.fingerprints.reading import Answered
 from halfeven.conformance.fingerprints.scaling import Made, quotient, scale_of
-from halfeven.conformance.fingerprints.units import Units
+from halfeven.conformance.fingerprints.units import TOPS, Units
 from halfeven.reference.blocks import Array
 from halfeven.reference.minifloat import decode, encode
 from halfeven.reference.rounding import ROUNDINGS
@@ -24,7 +24,6 @@ _FLOATS = ("float8_e4m3fn", "float8_e5m2", "float4_e2m1fn")
 _ADDED = "half-up, added with the offset"
 _NEIGHBOURS = "two to a byte, neighbours, the first in the"
 _WITHOUT = "no such choice"
-_TOPS = (127.0, 7.0)  # codes that the largest magnitude gets where it is itself what comes beside them
 _FEW = 4  # calls, by which most ways are dropped
 _Found = Mapping[str, tuple[Any, ...]]
 
@@ -159,7 +158,7 @@ def _by_magnitude(made: Made) -> dict[str, tuple[float, str]]:
     if s.of != "the largest magnitude":
         return {}
     forms = (("x * ({:g} / the magnitude)", "codes-per-real"), ("x * ({:g} * (1 / the magnitude))", "times-inverse"))
-    tops = _TOPS if s.divisor == 1 else (s.divisor,)
+    tops = TOPS if s.divisor == 1 else (s.divisor,)
     return {words.format(top): (top, division) for top in tops for words, division in forms}
 
 

@@ -9,10 +9,12 @@ import numpy as np
 from halfeven.conformance.configuration import DTYPES
 from halfeven.reference.blocks import Array
 
-__all__ = ["LEAST", "MOST", "NO_OTHER", "Units", "overs", "probes", "units"]
+__all__ = ["LEAST", "MOST", "NO_OTHER", "TOPS", "Units", "overs", "probes", "units"]
 
 #: Magnitudes between which no least amount and no overflow shows.
 LEAST, MOST = 2.0**9, 2.0**15
+#: The codes that the largest magnitude gets, where no divisor says it.
+TOPS = (127, 7)
 #: What a scale stands to that stands by itself.
 NO_OTHER = "no other"
 _SHAPE = (16, 64)
@@ -21,7 +23,6 @@ _SMALL = (30.0, 1.0, 1e-2, 1e-3, 1e-4, 1e-5, 1e-6, 1e-7, 1e-9, 1e-11, 1e-14, 1e-
 _LARGE = (3e6, 2e7, 1.4e38)
 _BESIDE = (1.0, 1.25, 4 / 3, 1.5, 1.75, 1.875, 1.9375, 1.984375, 1.9921875)
 _TURNS = 12
-_TOPS = (127, 7)
 
 
 @dataclass(frozen=True, eq=False)
@@ -120,11 +121,12 @@ def probes(dtype: str) -> tuple[Array, ...]:
 def _ties() -> list[Array]:
     """Data halfway between the codes that they get where 127, or 7, is the largest: on ties, and a little beside."""
     rng, found = np.random.default_rng(127), []
-    for top in _TOPS:
+    for top in TOPS:
         middles = rng.integers(-top, top, _SHAPE) + 0.5
-        for size in (top * 16.0, rng.uniform(LEAST, MOST / 2, (_SHAPE[0], 1)).astype(np.float32)):
-            near = 0.0 if isinstance(size, float) else rng.integers(-1, 2, _SHAPE) * 2.0**-23
-            x = middles * (size / top) * (1 + near)
+        sizes = rng.uniform(LEAST, MOST / 2, (_SHAPE[0], 1)).astype(np.float32)
+        beside = 1 + rng.integers(-1, 2, _SHAPE) * 2.0**-23
+        for size, by in ((top * 16.0, 1.0), (sizes, beside)):
+            x = middles * (size / top) * by
             x[:, ::8] = size
             found.append(x)
     return found
