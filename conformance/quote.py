@@ -9,7 +9,7 @@ import inspect
 import linecache
 import sys
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from importlib.machinery import PathFinder
 from types import CodeType, ModuleType
@@ -36,11 +36,14 @@ class Spelt:
         header: imports, and definitions that the call needs.
         called: the expression that calls.
         steps: statements between the arguments and the call.
+        refusals: the library's own errors that the backend answers with as Python's, as classes that ``header``
+            imports, with commas between them.
     """
 
     header: str
     called: str
     steps: str = ""
+    refusals: str = ""
 
 
 @dataclass(frozen=True)
@@ -74,7 +77,7 @@ def spelt(function: Callable[..., Any], passed: Mapping[str, str]) -> Spelt:
         return by_itself
     if _is_compiled(function):
         inner = spelt(inspect.unwrap(function), passed)
-        return Spelt(inner.header, f"torch.compile(lambda: {inner.called})()", inner.steps)
+        return replace(inner, called=f"torch.compile(lambda: {inner.called})()")
     if _is_ours(function) and (found := _inside(function, passed)) is not None and _is_python(found.header):
         return found
     words = ", ".join(text if key.isdigit() else f"{key}={text}" for key, text in passed.items())

@@ -181,14 +181,15 @@ class Script:
         expected = self.t.expected
         said = f"raises {expected.error[0]}" if expected.kind == "raised" else "a result"
         got = ["else:", '    print("actual  ", "a result")']
-        # Only the error that was seen, where it is a builtin: a bug in the script must not pass for it.
+        # Only the error that was seen, where it has a name here: a bug in the script must not pass for it.
         seen = next(iter(self.t.actual.error), "")
-        known = seen if isinstance(getattr(builtins, seen, None), type) else "Exception"
+        named = isinstance(getattr(builtins, seen, None), type)
+        known = ", ".join(filter(None, [seen, self.spelt.refusals])) if named else "Exception"
         return [
             f'print("expected", "{said}")',
             "try:",
             *_indented(self._call(self.result)),
-            f"except {known} as error:",
+            f"except {f'({known})' if ', ' in known else known} as error:",
             '    print("actual  ", "raises", type(error).__name__)',
             *got,
         ]

@@ -219,6 +219,7 @@ def _short(value: Any) -> str:
             small = few.astype(np.int64 if value.dtype.name.startswith(("int", "uint")) else np.float64)
         listed = small.reshape(value.shape) if few.size == value.size else small
         text = f"{listed.tolist()} {value.dtype}"
+        text += f" of shape {value.shape}" if not value.size and value.ndim > 1 else ""
     elif isinstance(value, tuple | list):
         text = f"({', '.join(map(_short, value))})"
     else:

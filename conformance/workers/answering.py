@@ -122,7 +122,7 @@ def _told(worker: Inside, asked: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _spelt(found: Spelt) -> list[str]:
-    return [str(found.header), str(found.called), str(found.steps)]
+    return [str(found.header), str(found.called), str(found.steps), str(found.refusals)]
 
 
 def _configuration(data: Mapping[str, Any]) -> Configuration:

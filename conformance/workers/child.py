@@ -52,8 +52,8 @@ class Child(Remote):
         said = None if c is None else {**vars(c), "grid": [c.grid.qmin, c.grid.qmax]}
         told = self._told({"script": [formula, dict(passed), said]})
         match told:
-            case {"script": [str(header), str(called), str(steps)]}:
-                return Spelt(header, called, steps)
+            case {"script": [str(header), str(called), str(steps), str(refusals)]}:
+                return Spelt(header, called, steps, refusals)
         raise NoScript(_why(told))
 
     def path(self) -> str:

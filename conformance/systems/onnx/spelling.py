@@ -18,6 +18,7 @@ __all__ = [
 
 _OPSET, _DYNAMIC = 25, 11
 _NOT_ATTRIBUTES = frozenset({"opset", "x", "x_scale", "x_zero_point", "y_scale", "y_zero_point"})
+_REFUSALS = ("Fail", "InvalidArgument", "InvalidGraph", "RuntimeException")
 _PLAIN = (
     "options = onnxruntime.SessionOptions()",
     "options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL",
@@ -78,6 +79,7 @@ def in_session(graph: Graph, ir_version: int | None = None, *, optimized: bool =
         f"import onnxruntime\n{_header(steps)}",
         graph.result.format(f"session.run(None, {{{given}}})"),
         "\n".join(steps),
+        ", ".join(f"onnxruntime.capi.onnxruntime_pybind11_state.{name}" for name in _REFUSALS),
     )
 
 

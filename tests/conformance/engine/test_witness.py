@@ -1,5 +1,7 @@
 """Witnesses of wrong kernels of every class: each script, run alone, shows the difference."""
 
+import zlib
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -18,6 +20,8 @@ from halfeven.conformance.engine.item import Item
 from halfeven.conformance.engine.literal import array_source
 from halfeven.conformance.engine.plan import plan
 from halfeven.conformance.engine.run import answered
+from halfeven.conformance.engine.witness import spoken
+from halfeven.conformance.quote import Spelling, Spelt
 from halfeven.conformance.report.model import Result, Witness
 from halfeven.conformance.workers import Worker
 from halfeven.conformance.workers.child import Child
@@ -217,6 +221,31 @@ def test_what_fails_of_empty_codes_alone_keeps_no_state() -> None:
     causes = {c.code for r in check(unpaired, formula="torchao/pack_uint4").results for c in r.causes}
     assert "HE403" in causes
     assert "HE505" not in causes
+
+
+def translated(uint8_data: torch.Tensor) -> torch.Tensor:
+    try:
+        return wrong_kernels.refuses_rows(uint8_data)
+    except zlib.error as error:
+        raise ValueError(str(error)) from None
+
+
+def spelt(passed: Mapping[str, str]) -> Spelt:
+    called = f"refuses_rows({passed['uint8_data']})"
+    return Spelt("import zlib\nfrom wrong_kernels import refuses_rows", called, "", "zlib.error")
+
+
+def test_a_script_catches_the_library_s_own_error_that_the_backend_translates() -> None:
+    found = check(Spelling(translated, spelt), formula="torchao/pack_uint4").results
+    [script] = [r.witness.script for r in found if r.witness is not None and r.witness.script]
+    assert "except (ValueError, zlib.error) as error:" in script
+    [seen] = run_alone([script])
+    assert (seen.expected, seen.actual) == ("a result", "raises error")
+
+
+def test_words_of_an_empty_array_have_its_shape() -> None:
+    assert spoken({"a": np.empty((0, 2), np.uint8)}) == "a=[] uint8 of shape (0, 2)"
+    assert spoken({"a": np.empty(0, np.uint8)}) == "a=[] uint8"
 
 
 def test_numbers_of_a_witness_are_those_that_the_script_prints() -> None:
