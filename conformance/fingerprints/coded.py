@@ -30,12 +30,14 @@ _Found = Mapping[str, tuple[Any, ...]]
 
 def beside_scales(
     made: Made, seen: Sequence[Answered], which: int, dtype: str, known: Collection[int] = ()
-) -> tuple[dict[str, tuple[Any, ...]], int]:
+) -> tuple[dict[str, tuple[Any, ...]], int, dict[str, Any]]:
     """What the other arrays of the answers are, with the values of each choice, and how many numbers nothing gives.
 
-    Those that are ``known`` are scales of the tensor.
+    Those that are ``known`` are scales of the tensor. Last are the choices of the codes that give most, where none
+    gives all.
     """
     fields: dict[str, tuple[Any, ...]] = {}
+    near: dict[str, Any] = {}
     lost = 0
     for i, a in enumerate(seen[0].answer):
         if i == which or i in known:
@@ -44,9 +46,12 @@ def beside_scales(
         found = _zero_points(made, came, dtype) if a.size == made.came[0].size else {}
         if not found and a.size in {seen[0].x.size, seen[0].x.size // 2}:
             found = _codes(made, came, dtype)
+            near, missed = ({}, 0) if found else _nearest_codes(made, came, dtype)
+            lost += missed
+        elif not found:
+            lost += sum(c.size for c in came)
         fields |= found
-        lost += 0 if found else sum(c.size for c in came)
-    return fields, lost
+    return fields, lost, near
 
 
 def _usual(u: Units, scale: Array) -> Array:
@@ -105,9 +110,24 @@ def _codes(made: Made, came: Sequence[Array], dtype: str) -> _Found:
         {**way, "code_places": form}
         for form, codes in _forms(made, came)
         for way in _ways_of_codes(made)
-        if all(_codes_same(made, way, i, codes[i], dtype) for i in _order(made))
+        if all(_codes_given(made, way, i, codes[i], dtype).all() for i in _order(made))
     ]
     return _merged(kept)
+
+
+def _nearest_codes(made: Made, came: Sequence[Array], dtype: str) -> tuple[dict[str, Any], int]:
+    """The choices that give most codes, and how many they do not give."""
+    few = _order(made)[:_FEW]
+    best: dict[str, Any] = {}
+    left, most = sum(c.size for c in came), 0.0
+    for form, codes in _forms(made, came):
+        for way in _ways_of_codes(made):
+            agreed = np.concatenate([_codes_given(made, way, i, codes[i], dtype).reshape(-1) for i in few])
+            if agreed.size and agreed.mean() > most:
+                most, best = float(agreed.mean()), {**way, "code_places": form}
+                given = [_codes_given(made, way, i, c, dtype) for i, c in enumerate(codes)]
+                left = sum(int((~g).sum()) for g in given)
+    return best, left
 
 
 def _order(made: Made) -> list[int]:
@@ -162,26 +182,25 @@ def _by_magnitude(made: Made) -> dict[str, tuple[float, str]]:
     return {words.format(top): (top, division) for top in tops for words, division in forms}
 
 
-def _codes_same(made: Made, way: Mapping[str, Any], i: int, came: Array, dtype: str) -> bool:
+def _codes_given(made: Made, way: Mapping[str, Any], i: int, came: Array, dtype: str) -> Array:
+    """Of the codes of a call's parts that have a scale, which a way gives."""
     u, t = made.calls[i], DTYPES[dtype]
     with np.errstate(all="ignore"):
         stored = way.get("code_scale") != "before it is"
         scale = made.came[i] if stored else scale_of(made.scaling, u, dtype, store=False)
         at = _usual(u, scale) & _usual(u, made.came[i])
-        if not at.any():
-            return True
         x = u.rows[at].astype(t)
         v = _quotients(made, way, x, u.amax[at].astype(t)[:, None], scale[at].astype(t)[:, None])
         if way["codes"] != "integers":
             reals = decode(encode(v.astype(t), way["codes"], overflow="saturate"), way["codes"], "float64")
-            return bool(same(reals, came[at]).all())
+            return same(reals, came[at])
         offset = t.type(way["code_offset"])
         if way["code_rounding"] == _ADDED:
             q = np.floor(v + (offset + t.type(0.5)))
         else:
             q = ROUNDINGS[way["code_rounding"]](v) + offset
         # Where 1/s is infinite, 0 * (1/s) is NaN, of which a conversion makes any integer.
-        return bool(((np.clip(q, *way["code_limits"]) == came[at]) | np.isnan(q)).all())
+        return np.asarray((np.clip(q, *way["code_limits"]) == came[at]) | np.isnan(q))
 
 
 def _quotients(made: Made, way: Mapping[str, Any], x: Array, magnitude: Array, scale: Array) -> Array:

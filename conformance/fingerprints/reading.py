@@ -32,6 +32,7 @@ class Reading:
         share: of all numbers those that the model gives.
         notes: what else is to be known.
         proofs: of each choice that is not distinguishable why.
+        near: of choices of which no value gives everything the one that gives most.
     """
 
     fields: Mapping[str, Any]
@@ -40,11 +41,13 @@ class Reading:
     share: float = 1.0
     notes: tuple[str, ...] = ()
     proofs: Mapping[str, str] = field(default_factory=dict)
+    near: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def words(self) -> str:
-        """All that is decided, in a line."""
-        return ", ".join(f"{k} {v}" for k, v in self.fields.items() if v != UNDECIDED)
+        """All that is decided, and what is nearest where nothing is, in a line."""
+        said = {**{k: v for k, v in self.fields.items() if v != UNDECIDED}, **self.near}
+        return ", ".join(f"{k} {v}" for k, v in said.items())
 
 
 def decided(remaining: Iterable[Mapping[str, Iterable[Any]]]) -> tuple[dict[str, Any], dict[str, tuple[Any, ...]]]:

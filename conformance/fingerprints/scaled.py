@@ -1,7 +1,7 @@
 """What a function that chooses scales does: how one is made, its least amount, zeros, what is no number, and codes."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import ml_dtypes
@@ -24,6 +24,7 @@ from halfeven.conformance.fingerprints.scaling import (
     Scaling,
     is_power,
     made_scales,
+    nearest_scales,
     ordinary,
     same_power,
     scale_of,
@@ -65,25 +66,49 @@ def reading_of_scale(seen: Sequence[Answered], dtype: str) -> Reading | None:
     [sizes] = forms
     found = {which: made for which in range(len(sizes)) if (made := made_scales(seen, which, dtype))}
     if not found:
-        return None
+        return _nearest(seen, len(sizes), dtype)
     values = [row for which in found for row in _rows(found, which, seen, dtype)]
     # Of several arrays that can be scales it is the one that leaves least of all the others; then the larger one.
-    lost = min(row[2] for row in values)
-    values = [row for row in values if row[2] == lost]
-    most = max(row[0].came[0].size for row in values)
-    values = [row for row in values if row[0].came[0].size == most]
-    fields, left = decided(row[1] for row in values)
-    every = sum(a.size for s in seen for a in s.answer)
-    first = values[0][0]
+    lost = min(row.lost for row in values)
+    values = [row for row in values if row.lost == lost]
+    most = max(row.made.came[0].size for row in values)
+    values = [row for row in values if row.made.came[0].size == most]
+    fields, left = decided(row.values for row in values)
+    first = values[0].made
     witnesses = {name: w for name in _told(fields) if (w := _witnessed(first, dtype, name))}
-    found_all = _of_powers(Reading(fields, left, witnesses, 1 - lost / every), first)
-    return _one_power(found_all, [row[0].scaling for row in values])
+    share = 1 - lost / _every(seen)
+    found_all = _of_powers(Reading(fields, left, witnesses, share, near=values[0].near), first)
+    return _one_power(found_all, [row.made.scaling for row in values])
 
 
-def _rows(
-    found: Mapping[int, Sequence[Made]], which: int, seen: Sequence[Answered], dtype: str
-) -> Iterator[tuple[Made, dict[str, tuple[Any, ...]], int]]:
-    """Where one of the arrays has the scales: each way, the values of its choices, and how many numbers are lost."""
+def _nearest(seen: Sequence[Answered], arrays: int, dtype: str) -> Reading | None:
+    """Where no way gives all scales of ordinary size: nothing is decided, and which gives most is said."""
+    found = {which: [made] for which in range(arrays) if (made := nearest_scales(seen, which, dtype)) is not None}
+    rows = [row for which in found for row in _rows(found, which, seen, dtype)]
+    if not rows:
+        return None
+    own = min(rows, key=lambda row: row.lost)
+    near = {name: some[0] for name, some in own.values.items() if some[0] != UNDECIDED}
+    fields, share = dict.fromkeys(own.values, UNDECIDED), 1 - own.lost / _every(seen)
+    return Reading(fields, {}, share=share, near={**near, **own.near})
+
+
+def _every(seen: Sequence[Answered]) -> int:
+    return sum(a.size for s in seen for a in s.answer)
+
+
+@dataclass(frozen=True, eq=False)
+class _Row:
+    """A way to make scales, the values of its choices, how many numbers are lost, and the nearest choices of codes."""
+
+    made: Made
+    values: Mapping[str, tuple[Any, ...]]
+    lost: int
+    near: Mapping[str, Any]
+
+
+def _rows(found: Mapping[int, Sequence[Made]], which: int, seen: Sequence[Answered], dtype: str) -> Iterator[_Row]:
+    """Where one of the arrays has the scales: each way."""
     # One of the tensor stands by itself beside another of the tensor: it has to be explained.
     rest = {w: made for w, made in found.items() if w != which and found[which][0].scaling.over != _TENSOR}
     tensors = {w: [m.scaling for m in made if m.scaling.over == _TENSOR] for w, made in rest.items()}
@@ -92,8 +117,8 @@ def _rows(
         own, missed = _values(way, dtype)
         if way.scaling.within != NO_OTHER:
             own["divisor"] = tuple(dict.fromkeys(divisors)) or (UNDECIDED,)
-        beside, others = beside_scales(way, seen, which, dtype, {w for w, some in tensors.items() if some})
-        yield way, {**own, **beside}, missed + others
+        beside, others, near = beside_scales(way, seen, which, dtype, {w for w, some in tensors.items() if some})
+        yield _Row(way, {**own, **beside}, way.missed + missed + others, near)
 
 
 def _told(fields: Mapping[str, Any]) -> list[str]:

@@ -32,6 +32,7 @@ __all__ = [
     "Scaling",
     "is_power",
     "made_scales",
+    "nearest_scales",
     "ordinary",
     "quotient",
     "same_power",
@@ -146,11 +147,13 @@ class Made:
         scaling: the way.
         calls: of each call its parts.
         came: the scales that came, as reals.
+        missed: how many of ordinary size it does not give, if it is the nearest way and no more.
     """
 
     scaling: Scaling
     calls: tuple[Units, ...]
     came: tuple[Array, ...]
+    missed: int = 0
 
 
 def stored(v: Array, held: str) -> Array:
@@ -339,6 +342,16 @@ def same_power(s: Scaling) -> Any:
     return s.over, s.of, s.gives, float(fraction), at, level - int(exponent)
 
 
+def _counted(s: Scaling, calls: Sequence[Units], came: Sequence[Array], dtype: str) -> tuple[int, int]:
+    """How many scales are of ordinary size, and how many of them a way does not give."""
+    every = missed = 0
+    for u, c in zip(calls, came, strict=True):
+        at = ordinary(u, s.of, s.within)
+        every += int(at.sum())
+        missed += int((~same(scale_of(s, u, dtype)[at], c[at])).sum()) if at.any() else 0
+    return every, missed
+
+
 def _agrees(s: Scaling, calls: Sequence[Units], came: Sequence[Array], dtype: str) -> int:
     """How many scales of ordinary size a way gives; -1 where it does not give one."""
     every = 0
@@ -350,6 +363,38 @@ def _agrees(s: Scaling, calls: Sequence[Units], came: Sequence[Array], dtype: st
     return every
 
 
+@dataclass(frozen=True, eq=False)
+class _Shared:
+    """What can share a scale, and for what a number that came can stand: the parts, and the scales that came so."""
+
+    over: str
+    gives: str
+    calls: tuple[Units, ...]
+    came: tuple[Array, ...]
+    first: int
+
+    def tried(self, added: float, dtype: str) -> Iterator[Scaling]:
+        """The ways that may give the scales of the call that has most of ordinary size."""
+        first, came = self.calls[self.first], self.came[self.first]
+        for way in _tried(self.over, self.gives, first, came - added, dtype):
+            yield replace(way, added=added)
+
+    def the_first(self) -> tuple[tuple[Units, ...], tuple[Array, ...]]:
+        """That call alone."""
+        alone = slice(self.first, self.first + 1)
+        return self.calls[alone], self.came[alone]
+
+
+def _shared(seen: Sequence[Answered], which: int) -> Iterator[_Shared]:
+    for over, elements in overs(seen[0].answer[which].size):
+        calls = tuple(units(s.x, elements) for s in seen)
+        for gives, _ in _reals(np.concatenate([s.answer[which] for s in seen])):
+            came = tuple(dict(_reals(s.answer[which]))[gives] for s in seen)
+            first = max(range(len(calls)), key=lambda i: _ordinary(calls[i]))
+            if _ordinary(calls[first]):
+                yield _Shared(over, gives, calls, came, first)
+
+
 def made_scales(seen: Sequence[Answered], which: int, dtype: str) -> list[Made]:
     """The ways that give all scales of ordinary size in an array of the answers.
 
@@ -359,24 +404,31 @@ def made_scales(seen: Sequence[Answered], which: int, dtype: str) -> list[Made]:
         dtype: of the data.
     """
     found: dict[Scaling, Made] = {}
-    size = seen[0].answer[which].size
-    for over, elements in overs(size):
-        calls = tuple(units(s.x, elements) for s in seen)
-        for gives, _ in _reals(np.concatenate([s.answer[which] for s in seen])):
-            came = tuple(dict(_reals(s.answer[which]))[gives] for s in seen)
-            first = max(range(len(calls)), key=lambda i: _ordinary(calls[i]))
-            if not _ordinary(calls[first]):
-                continue
-            for added in (0.0, *_ADDED):
-                for way in _tried(over, gives, calls[first], came[first] - added, dtype):
-                    s = replace(way, added=added)
-                    if _agrees(s, calls[first : first + 1], came[first : first + 1], dtype) < 0:
-                        continue
-                    if _agrees(s, calls, came, dtype) >= _UNITS:
-                        found.setdefault(s, Made(s, calls, came))
-                if found:
-                    break
+    for one in _shared(seen, which):
+        for added in (0.0, *_ADDED):
+            for s in one.tried(added, dtype):
+                if _agrees(s, *one.the_first(), dtype) >= 0 and _agrees(s, one.calls, one.came, dtype) >= _UNITS:
+                    found.setdefault(s, Made(s, one.calls, one.came))
+            if found:
+                break
     return list(found.values())
+
+
+def nearest_scales(seen: Sequence[Answered], which: int, dtype: str) -> Made | None:
+    """Where no way gives all scales of ordinary size: the one that gives most, if any gives more than half.
+
+    Args:
+        seen: the calls.
+        which: of the arrays that came.
+        dtype: of the data.
+    """
+    best, most = None, 0.5
+    for one in _shared(seen, which):
+        for s in one.tried(0.0, dtype):
+            every, missed = _counted(s, *one.the_first(), dtype)
+            if every and 1 - missed / every > most:
+                best, most = Made(s, one.calls, one.came), 1 - missed / every
+    return best and replace(best, missed=_counted(best.scaling, best.calls, best.came, dtype)[1])
 
 
 def splitting(made: Sequence[Made], dtype: str, turn: int) -> Array | None:

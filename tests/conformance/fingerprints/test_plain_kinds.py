@@ -85,3 +85,37 @@ def test_what_is_no_known_scale_has_no_divisor(function) -> None:
     found = fingerprint(function, "scale", "numpy")
     assert not found.explained
     assert found.fields.get("divisor", UNDECIDED) == UNDECIDED
+
+
+def a_quarter_more(x):
+    s = np.abs(x).max(axis=1, keepdims=True) / np.float32(127)
+    return np.clip(np.floor(x / s + np.float32(0.25)), -127, 127), s
+
+
+def power_from_five_quarters(x):
+    fraction, exponent = np.frexp(np.abs(x).max(axis=1) / np.float32(127))
+    return np.ldexp(np.float32(1), np.where(fraction >= 0.625, exponent, exponent - 1))
+
+
+def of_nine_tenths(x):
+    return np.abs(x).max(axis=1) * np.float32(0.9) / np.float32(127)
+
+
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+@pytest.mark.parametrize(
+    ("function", "share", "words"),
+    [
+        (a_quarter_more, 0.7, "divisor 127.0, division divide"),
+        (a_quarter_more, 0.7, "codes integers, code_quotient x / s"),
+        (power_from_five_quarters, 0.5, "held power of two"),
+        (of_nine_tenths, 0.6, "divisor 141.1"),
+    ],
+    ids=lambda v: getattr(v, "__name__", v),
+)
+def test_the_nearest_plain_way_is_said_where_none_gives_all(function, share: float, words: str) -> None:
+    found = fingerprint(function, "scale", "numpy")
+    assert found.nearest is not None
+    assert share < found.nearest.share < 1
+    assert words in found.nearest.words
+    assert found.fields.get("code_rounding", UNDECIDED) == UNDECIDED
+    assert found.fields["divisor"] == (127 if function is a_quarter_more else UNDECIDED)
