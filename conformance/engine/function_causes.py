@@ -62,9 +62,14 @@ class FunctionWhy:
             return self.version.behaviour
         if self._has_lost_answers or (self._is_admitted and not self._parted[1]):
             return None
-        found = nearest_point(self.claimed, [(r.arguments, r.seen) for r in self.rows])
-        if found is None and not self._is_admitted and 0 < len(self.answered) < len(self.rows):
-            found = nearest_point(self.claimed, [(r.arguments, r.seen) for r in self.answered])
+        own = type(self.claimed.behaviour)
+        releases = [f.behaviour for f in self._versions if isinstance(f.behaviour, own)]
+        some = [self.rows]
+        some += [self.answered] if not self._is_admitted and 0 < len(self.answered) < len(self.rows) else []
+        points = (
+            nearest_point(self.claimed, [(r.arguments, r.seen) for r in rows], releases=releases) for rows in some
+        )
+        found = next((p for p in points if p is not None), None)
         return None if found == self.claimed.behaviour else found
 
     @cached_property

@@ -5,7 +5,7 @@ choices read there must be another; and for all points that agree in what a call
 """
 
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from heapq import heappop, heappush
 from itertools import count
@@ -24,7 +24,10 @@ _SECONDS = 30.0  # of a core, for formulas that are slow; others come to an end 
 
 
 def nearest_point(
-    formula: Formula, asked: Sequence[tuple[Arguments, Answer]], seconds: float = _SECONDS
+    formula: Formula,
+    asked: Sequence[tuple[Arguments, Answer]],
+    seconds: float = _SECONDS,
+    releases: Iterable[Behaviour] = (),
 ) -> Behaviour | None:
     """The behaviour with the fewest choices other than the formula's own that gives all the answers, or None.
 
@@ -32,13 +35,22 @@ def nearest_point(
         formula: one that has a behaviour; of one without there is no point.
         asked: the calls, and what came of each.
         seconds: of a core, after which nothing is found.
+        releases: behaviours of the same formula, from which it is begun again where nothing near its own is found.
     """
-    if formula.behaviour is None:
+    document = formula.behaviour
+    if document is None:
         return None
     rows = [_Row(formula, arguments, seen) for arguments, seen in asked]
-    start, order, until = formula.behaviour, count(), time.process_time() + seconds
+    until = time.process_time() + seconds
     # The fewer choices a call reads, the more its failure tells.
-    rows.sort(key=lambda row: len(row.fits(start)[0]))
+    rows.sort(key=lambda row: len(row.fits(document)[0]))
+    starts = dict.fromkeys((document, *releases))
+    return next((found for start in starts if (found := _near(start, rows, until)) is not None), None)
+
+
+def _near(start: Behaviour, rows: Sequence["_Row"], until: float) -> Behaviour | None:
+    """The behaviour nearest to one that gives all the answers, if there is one."""
+    order = count()
     waiting: list[tuple[int, int, Behaviour]] = [(0, next(order), start)]
     tried = {start}
     while waiting and time.process_time() < until:

@@ -12,6 +12,7 @@ import numpy as np
 from halfeven.reference.behaviour import Behaviour, choice
 from halfeven.reference.blocks import Array, Shape
 from halfeven.reference.catalogue import AsComputed, Real, formula
+from halfeven.reference.nibbles import AS_ONE_RUN, nibbles, packed, unpacked
 from halfeven.reference.rounding import cast_once
 
 __all__ = ["Blockwise", "FourBits", "Reading", "get_4bit_type"]
@@ -67,6 +68,7 @@ class FourBits(Behaviour):
     zero: str = choice(
         {"one": "has one code of FP4 for zero", "signed": "gives what is just above zero FP4's code of minus zero"}
     )
+    halves: str = nibbles("high-first", AS_ONE_RUN)
 
 
 @dataclass(frozen=True)
@@ -91,6 +93,7 @@ class Reading(Behaviour):
             "signed": "reads FP4's code of minus zero as -0.0 in rows of even length",
         }
     )
+    halves: str = nibbles("high-first", AS_ONE_RUN)
 
 
 def _runs(A: Array, blocksize: int) -> tuple[Array, Array]:  # noqa: N803 - the document's own word
@@ -268,7 +271,7 @@ def quantize_4bit(
     if b.zero == "signed":  # NF4's code 0 is of no element above zero
         found = np.where((found == 0) & (scaled > 0), np.uint8(8), found)
     found = np.concatenate([found.ravel()[: A.size], np.full(A.size % 2, codes[levels == 0][0], np.uint8)])
-    return (found[::2] << 4 | found[1::2])[:, None], largest
+    return packed(found, b.halves)[:, None], largest
 
 
 @formula(
@@ -297,7 +300,7 @@ def dequantize_4bit(
     -0.0 for the second (measured on either); rows of odd length are made by torch, of the levels.
 
     Args:
-        b: how the product is made, and which shape it has.
+        b: how the product is made, which shape it has, and the order of two codes.
         A: bytes of two codes, uint8, (bytes, 1).
         absmax: the largest magnitude of each block, float32, (blocks,).
         shape: of the result.
@@ -313,7 +316,7 @@ def dequantize_4bit(
         msg = f"dtype={dtype!r} is not accepted: give {', '.join(_REALS)}"
         raise ValueError(msg)
     size = int(np.prod(shape))
-    q = np.concatenate([A >> 4, A & 15], axis=1).ravel()[:size]
+    q = unpacked(A, b.halves).ravel()[:size]
     level, largest = get_4bit_type(quant_type)[q], absmax[np.arange(size) // blocksize]
     if b.minus_zero == "signed" and quant_type == "fp4" and shape[-1] % 2 == 0:
         level = np.where(q == _MINUS_ZERO, _F32(-0.0), level)

@@ -11,6 +11,7 @@ from halfeven.reference.behaviour import Behaviour, choice, roundings
 from halfeven.reference.blocks import Array, Shape
 from halfeven.reference.catalogue import AsComputed, formula
 from halfeven.reference.minifloat import FLOAT_DTYPES
+from halfeven.reference.nibbles import AS_ONE_RUN, nibbles, packed, unpacked
 from halfeven.reference.rounding import ROUNDINGS
 
 __all__ = ["Int4Codes", "Int4Values", "int4_dequantize", "int4_quantize"]
@@ -31,6 +32,7 @@ class Int4Codes(Behaviour):
         "least": "gives a zero the code 0 where the scale is infinite",
     })  # fmt: skip
     rounding: str = roundings("elements")
+    halves: str = nibbles("high-first", AS_ONE_RUN)
 
 
 @dataclass(frozen=True)
@@ -41,6 +43,7 @@ class Int4Values(Behaviour):
         "scale": "computes the quotient in the dtype of the scales",
         "float32": "computes the quotient in float32",
     })  # fmt: skip
+    halves: str = nibbles("high-first", AS_ONE_RUN)
 
 
 @formula(
@@ -80,13 +83,13 @@ def int4_quantize(b: Int4Codes, input: Array, block_size: int) -> tuple[Array, A
     product = (x * scale).astype(np.float32)
     product = np.where((x == 0) & (b.zeros == "middle") & ~np.isnan(scale), np.float32(0), product)
     codes = np.clip(ROUNDINGS[b.rounding](product), -8, 7) + _ZERO
-    codes = np.where(np.isnan(codes), 0, codes).astype(np.uint8).reshape(-1)
-    packed = codes[::2] << 4 | codes[1::2]
+    codes = np.where(np.isnan(codes), 0, codes).astype(np.uint8)
+    data = packed(codes, b.halves)
     rows = int(np.prod(input.shape[:-1]))
-    if packed.size % rows:
+    if data.size % rows:
         msg = f"block_size={block_size} is not accepted: it fills up {input.shape} to {codes.size} elements"
         raise RuntimeError(msg)
-    return packed.reshape(*input.shape[:-1], -1), scale
+    return data.reshape(*input.shape[:-1], -1), scale
 
 
 @formula(
@@ -103,7 +106,7 @@ def int4_dequantize(
     """Elements of ``shape`` as ``dtype``.
 
     Args:
-        b: where the quotient is computed.
+        b: where the quotient is computed, and the order of two codes.
         quantized_data: bytes of two codes, uint8, the first in the high half.
         scale: float32, float16 or bfloat16, one per block in the order of the blocks.
         shape: that of the elements; what the last block was filled up with is cut off.
@@ -111,6 +114,6 @@ def int4_dequantize(
         dtype: "float32", "float16" or "bfloat16".
     """
     wide = scale.dtype if b.quotient == "scale" else np.dtype(np.float32)
-    codes = np.stack([quantized_data >> 4, quantized_data & 15], axis=-1).astype(np.int64) - _ZERO
+    codes = unpacked(quantized_data, b.halves).astype(np.int64) - _ZERO
     reals = codes.reshape(-1, block_size).astype(wide) / scale.astype(wide).reshape(-1, 1)
     return reals.reshape(-1)[: int(np.prod(shape))].reshape(shape).astype(FLOAT_DTYPES[dtype])

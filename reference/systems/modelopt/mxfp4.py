@@ -11,9 +11,10 @@ from halfeven.reference.behaviour import Behaviour, choice, roundings
 from halfeven.reference.blocks import Array
 from halfeven.reference.catalogue import AsComputed, formula
 from halfeven.reference.minifloat import FLOAT_DTYPES, decode, encode
+from halfeven.reference.nibbles import ALONG_ROWS, nibbles, packed, unpacked
 from halfeven.reference.systems.torchao.mx import ceil_log2
 
-__all__ = ["Mxfp4Codes", "Mxfp4Values", "mxfp4_dequantize", "mxfp4_quantize", "powers"]
+__all__ = ["Mxfp4Codes", "Mxfp4Values", "PackedValues", "mxfp4_dequantize", "mxfp4_quantize", "powers"]
 
 _F32 = np.float32
 _BIAS, _NAN = 127, 255
@@ -41,16 +42,24 @@ class Mxfp4Codes(Behaviour):
         "zeros": "gives a block with NaN the scale code 0, and all of its elements the code of minus zero",
     })  # fmt: skip
     rounding: str = roundings("elements")
+    halves: str = nibbles("low-first", ALONG_ROWS)
 
 
 @dataclass(frozen=True)
 class Mxfp4Values(Behaviour):
-    """The choices in making elements of codes of MXFP4."""
+    """The choices in making elements of codes."""
 
     last: str = choice({
         "nan": "takes the scale code 255 for NaN",
         "infinity": "takes the scale code 255 for infinity",
     })  # fmt: skip
+
+
+@dataclass(frozen=True)
+class PackedValues(Mxfp4Values):
+    """The choices in making elements of codes of MXFP4, two to a byte."""
+
+    halves: str = nibbles("low-first", ALONG_ROWS)
 
 
 @formula(
@@ -97,7 +106,7 @@ def mxfp4_quantize(b: Mxfp4Codes, input: Array, block_size: int = 32) -> tuple[A
     lost = (np.isinf(amax) & (b.infinity == "zeros")) | (np.isnan(amax) & (b.nan == "zeros"))
     codes, scale = np.where(lost, _MINUS_ZERO, codes).astype(np.uint8), np.where(lost, 0, scale).astype(np.uint8)
     codes = codes.reshape(input.shape)
-    return codes[..., 1::2] << 4 | codes[..., ::2], scale
+    return packed(codes, b.halves), scale
 
 
 @formula(
@@ -105,23 +114,23 @@ def mxfp4_quantize(b: Mxfp4Codes, input: Array, block_size: int = 32) -> tuple[A
     equation=r"\hat x = \mathrm{decode}(q) * 2^{E - 127}",
     basis=AsComputed(dtype="float32, then the dtype asked for"),
     source="modelopt.torch.quantization.qtensor.MXFP4QTensor.dequantize; OCP MX 1.0, section 5",
-    behaviour=Mxfp4Values(),
-    versions={"0.47": (Mxfp4Values(last="infinity"), "nvidia-modelopt 0.47.0 on the CPU, measured")},
+    behaviour=PackedValues(),
+    versions={"0.47": (PackedValues(last="infinity"), "nvidia-modelopt 0.47.0 on the CPU, measured")},
 )
 @np.errstate(all="ignore")
 def mxfp4_dequantize(
-    b: Mxfp4Values, quantized_data: Array, scale: Array, block_size: int = 32, dtype: str = "float32"
+    b: PackedValues, quantized_data: Array, scale: Array, block_size: int = 32, dtype: str = "float32"
 ) -> Array:
     """Elements of packed codes, (..., 2 n), as ``dtype``.
 
     Args:
-        b: what the last scale code is.
+        b: what the last scale code is, and the order of two codes.
         quantized_data: bytes of two codes, uint8, the first in the low half.
         scale: scale codes, uint8, one per block in the order of the blocks.
         block_size: elements of a block.
         dtype: "float32", "float16" or "bfloat16".
     """
-    codes = np.stack([quantized_data & 15, quantized_data >> 4], axis=-1)
+    codes = unpacked(quantized_data, b.halves)
     numbers = decode(codes, "float4_e2m1fn", "float32").reshape(-1, block_size)
     reals = (numbers * powers(b, scale).reshape(-1, 1)).reshape(*quantized_data.shape[:-1], -1)
     return reals.astype(FLOAT_DTYPES[dtype])

@@ -13,6 +13,7 @@ from halfeven.reference.behaviour import Behaviour, choice, roundings
 from halfeven.reference.blocks import Array, Shape
 from halfeven.reference.catalogue import AsComputed, formula
 from halfeven.reference.minifloat import FLOAT_DTYPES
+from halfeven.reference.nibbles import AS_ONE_RUN, nibbles, packed, unpacked
 from halfeven.reference.rounding import ROUNDINGS
 from halfeven.reference.systems.bitsandbytes import get_4bit_type
 from halfeven.reference.systems.modelopt.scales import quotients
@@ -51,6 +52,7 @@ class Nf4Codes(Behaviour):
         "optional": "leaves the scales as they are without scale_block_size",
         "needed": "raises without scale_block_size",
     })  # fmt: skip
+    halves: str = nibbles("high-first", AS_ONE_RUN)
 
 
 @dataclass(frozen=True)
@@ -73,6 +75,7 @@ class Nf4Values(Behaviour):
         "own": "divides the code of a scale by the double_scale of its block",
         "every": "divides the code of each scale by every double_scale, and raises where there is more than one",
     })  # fmt: skip
+    halves: str = nibbles("high-first", AS_ONE_RUN)
 
 
 def nf4_levels(b: Nf4Codes | Nf4Values) -> Array:
@@ -124,7 +127,7 @@ def nf4_quantize(
     if b.zeros == "middle":
         codes = np.where(np.repeat(scale == 0, block_size), _ZERO, codes)
     codes = codes.astype(np.uint8)
-    return codes[::2] << 4 | codes[1::2], np.pad(scale, (0, -scale.size % (scale_block_size or 1)))
+    return packed(codes, b.halves), np.pad(scale, (0, -scale.size % (scale_block_size or 1)))
 
 
 @formula(
@@ -191,7 +194,7 @@ def nf4_dequantize(
     """Elements of ``shape`` as ``dtype``.
 
     Args:
-        b: the levels, and whose double_scale a scale has.
+        b: the levels, whose double_scale a scale has, and the order of two codes.
         quantized_data: bytes of two codes, uint8, the first in the high half.
         scale: codes of the scales, int8, in the order of the blocks; those beyond the last block are left out.
         double_scale: of each block of scales, in the dtype in which their quotient is rounded, (blocks,).
@@ -211,6 +214,6 @@ def nf4_dequantize(
     by = np.repeat(double_scale, -(-scale.size // double_scale.size))[: scale.size]
     quotient = (scale.reshape(-1).astype(by.dtype) / by).astype(target)
     s = (quotient + scale_zeros.astype(target))[:count]
-    codes = np.stack([quantized_data >> 4, quantized_data & 15], axis=-1).reshape(-1, block_size)
+    codes = unpacked(quantized_data, b.halves).reshape(-1, block_size)
     reals = nf4_levels(b).astype(target)[codes] * s[:, None]
     return np.asarray(reals).reshape(-1)[: int(np.prod(shape))].reshape(shape)

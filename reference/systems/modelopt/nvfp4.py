@@ -12,6 +12,7 @@ from halfeven.reference.behaviour import Behaviour, choice, roundings
 from halfeven.reference.blocks import Array, Shape
 from halfeven.reference.catalogue import AsComputed, formula
 from halfeven.reference.minifloat import FLOAT_DTYPES, decode, encode
+from halfeven.reference.nibbles import ALONG_ROWS, nibbles, packed, unpacked
 
 __all__ = ["Nvfp4Codes", "Nvfp4Values", "nvfp4_dequantize", "nvfp4_quantize"]
 
@@ -34,6 +35,7 @@ class Nvfp4Codes(Behaviour):
         "lost": "gives a zero with a sign the code of zero",
     })  # fmt: skip
     rounding: str = roundings("elements")
+    halves: str = nibbles("low-first", ALONG_ROWS)
 
 
 @dataclass(frozen=True)
@@ -48,6 +50,7 @@ class Nvfp4Values(Behaviour):
         "cut": "cuts off what the last dimension was filled up with",
         "refused": "refuses codes of which the last dimension was filled up",
     })  # fmt: skip
+    halves: str = nibbles("low-first", ALONG_ROWS)
 
 
 @formula(
@@ -96,7 +99,7 @@ def nvfp4_quantize(
     signed = np.where(negative, -magnitude, magnitude)
     codes = encode(signed, "float4_e2m1fn", overflow="saturate", rounding=b.rounding)
     codes = codes.reshape(*input.shape[:-1], -1)
-    return codes[..., 1::2] << 4 | codes[..., ::2], scale.view(_E4M3), s_2
+    return packed(codes, b.halves), scale.view(_E4M3), s_2
 
 
 def _filled(x: Array, block_size: int) -> Array:
@@ -128,7 +131,7 @@ def nvfp4_dequantize(
     """Elements of ``shape`` as ``dtype``.
 
     Args:
-        b: what becomes of minus zero, and of a last block that was filled up.
+        b: what becomes of minus zero, and of a last block that was filled up; the order of two codes.
         quantized_data: bytes of two codes as ``nvfp4_quantize`` gives them.
         scale: float8_e4m3fn or float32, (..., blocks).
         double_scale: float32, ().
@@ -142,7 +145,7 @@ def nvfp4_dequantize(
     if b.rest == "refused" and shape[-1] % block_size:
         msg = f"shape={shape} is not accepted: give a last dimension of whole blocks of {block_size}"
         raise RuntimeError(msg)
-    codes = np.stack([quantized_data & 15, quantized_data >> 4], axis=-1).reshape(*scale.shape, block_size)
+    codes = unpacked(quantized_data, b.halves).reshape(*scale.shape, block_size)
     numbers = decode(codes, "float4_e2m1fn", "float32")
     numbers = numbers + _F32(0) if b.negative_zero == "lost" else numbers
     s = decode(scale.view(np.uint8), "float8_e4m3fn", "float32") if scale.dtype == _E4M3 else scale

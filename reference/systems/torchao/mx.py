@@ -13,6 +13,7 @@ from halfeven.reference.behaviour import Behaviour, choice, roundings
 from halfeven.reference.blocks import Array
 from halfeven.reference.catalogue import AsComputed, Real, formula
 from halfeven.reference.minifloat import FLOAT_DTYPES, FLOAT_FORMATS, FloatFormat, Overflow, decode, encode
+from halfeven.reference.nibbles import ALONG_ROWS, nibbles, packed, unpacked
 from halfeven.reference.systems.torchao.floatx import nan_as_a_normal_number
 
 __all__ = [
@@ -56,10 +57,7 @@ _ELEMENTS = {
 class Halves(Behaviour):
     """The choice of where a byte holds the first of its two codes."""
 
-    halves: str = choice({
-        "low-first": "holds the code of the even index in the low half of a byte",
-        "high-first": "holds the code of the even index in the high half of a byte",
-    })  # fmt: skip
+    halves: str = nibbles("low-first", ALONG_ROWS)
 
 
 @dataclass(frozen=True)
@@ -145,9 +143,7 @@ def pack_uint4(b: Halves, uint8_data: Array) -> Array:
     if uint8_data.shape[-1] % 2:
         msg = f"uint8_data of shape {uint8_data.shape} is not accepted: the last dimension is even"
         raise AssertionError(msg)
-    low, high = (uint8_data[..., i::2] for i in ((0, 1) if b.halves == "low-first" else (1, 0)))
-    packed: Array = low | high << 4
-    return packed
+    return packed(uint8_data, b.halves)
 
 
 @formula(
@@ -166,9 +162,7 @@ def unpack_uint4(b: Halves, uint8_data: Array) -> Array:
     Returns:
         uint8 codes of 0 to 15.
     """
-    halves = [uint8_data & 15, uint8_data >> 4]
-    pairs: Array = np.stack(halves if b.halves == "low-first" else halves[::-1], axis=-1)
-    return pairs.reshape(*uint8_data.shape[:-1], 2 * uint8_data.shape[-1])
+    return unpacked(uint8_data, b.halves)
 
 
 def _blocks(data_hp: Array, elem_dtype: str, block_size: int, scaling_mode: str) -> Array:

@@ -33,6 +33,16 @@ def test_one_choice_that_is_another_is_found(formula: Formula) -> None:
     assert "where the document" in formula.behaviour.against(found)
 
 
+def test_a_release_with_one_choice_more_is_found_though_it_is_far_from_the_document() -> None:
+    formula = FORMULAS["bitsandbytes/quantize_4bit"]
+    release = FORMULAS["bitsandbytes/quantize_4bit@0.50"].behaviour
+    assert release is not None
+    swapped = replace(release, halves="low-first")
+    rows = asked(formula, swapped)
+    assert nearest_point(formula, rows) is None  # four choices
+    assert nearest_point(formula, rows, releases=[release]) == swapped
+
+
 def test_the_document_itself_is_no_difference() -> None:
     formula = FORMULAS["torch/MinMaxObserver.calculate_qparams"]
     assert formula.behaviour is not None
