@@ -1,21 +1,208 @@
-"""The forward operators on a GPU: checked, laid out, launched."""
+"""The forward operators on a GPU: checked, laid out, launched.
+
+What a call's dtypes, shapes, strides and settings decide is decided once, and kept: of a call that is made again only
+the addresses are looked at.
+"""
 
 from collections.abc import Callable
-from functools import lru_cache
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
 
 from halfeven.optimized import arguments
 from halfeven.optimized.arguments import Blocks, dtypes
+from halfeven.optimized.arguments.memory import check_out
 from halfeven.optimized.kernels.cuda import launcher, programs
-from halfeven.optimized.kernels.cuda.layout import laid_out
-from halfeven.optimized.kernels.cuda.memory import DTYPES, NONE, check_places
+from halfeven.optimized.kernels.cuda.layout import ForwardRows, ForwardStrided, laid_out
+from halfeven.optimized.kernels.cuda.memory import DTYPES, NONE, check_places, extent
 
 __all__ = ["FORWARD"]
 
 Launcher = launcher.Launcher
+_Size = tuple[int, int, int]
+_MOST_PLANS = 4096
+
+
+class _Call(NamedTuple):
+    """A call of an operator.
+
+    Attributes:
+        x, scale, zero_point, out: the tensors; ``out`` is None where the result is to be made.
+        block_size: as the operator has it.
+        settings: the ends of the grid, the shift, and whether the zero point is an offset.
+        dtypes: those that are asked for, of the result and of the arithmetic.
+    """
+
+    x: Tensor
+    scale: Tensor
+    zero_point: Tensor | None
+    out: Tensor | None
+    block_size: Blocks
+    settings: tuple[int, int, float, bool] = (0, 0, 0.0, False)
+    dtypes: tuple[torch.dtype | None, torch.dtype | None] = (None, None)
+
+    @property
+    def key(self) -> tuple[Any, ...]:
+        """All but the addresses."""
+        block = None if self.block_size is None else tuple(self.block_size)
+        tensors = (self.x, self.scale, self.zero_point, self.out)
+        forms = [None if t is None else (t.dtype, t.shape, t.stride(), t.device) for t in tensors]
+        return *forms, block, self.settings, self.dtypes
+
+
+@dataclass(frozen=True)
+class _Start:
+    """A launch of a plan: ``job`` lacks the addresses, ``after`` is by how many bytes each operand begins later."""
+
+    kernel: str
+    sizes: tuple[_Size, _Size]
+    job: ForwardRows | ForwardStrided
+    after: tuple[int, int, int, int]
+
+
+@dataclass(frozen=True)
+class _Plan:
+    """What calls of one key come to.
+
+    Attributes:
+        program: what is launched.
+        result: the dtype of what is made.
+        extents: of x, out, scale and zero point the bytes from the first element to the end of the last.
+        in_place: whether ``out`` may be x, as it lies.
+        starts: the launches.
+    """
+
+    program: programs.Program
+    result: torch.dtype
+    extents: tuple[int, int, int, int]
+    in_place: bool
+    starts: tuple[_Start, ...]
+
+
+_Checked = Callable[[_Call], tuple[programs.Program, torch.dtype]]
+
+
+def _computed(to: Launcher, name: str, call: _Call, checked: _Checked) -> Tensor:
+    """The result: of arguments that were accepted before, if they differ in addresses alone, nothing else is checked.
+
+    Args:
+        to: what launches.
+        name: of the operator's first argument.
+        call: the arguments.
+        checked: refuses them, or gives the program and the dtype of the result.
+    """
+    x, out = call.x, call.out
+    key = (checked, to.device(x), *call.key)
+    plan = to.plans.get(key)
+    if plan is None:
+        program, result = checked(call)
+        made = torch.empty_like(x, dtype=result, requires_grad=False) if out is None else out
+        check_places(_named(name, call, made))
+        if x.numel() == 0:
+            return made
+        plan = _plan(to, call, made, program, result)
+        if len(to.plans) >= _MOST_PLANS:
+            to.plans.clear()
+        to.plans[key] = plan
+    else:
+        made = torch.empty_like(x, dtype=plan.result, requires_grad=False) if out is None else out
+    _start(to, name, call, made, plan)
+    return made
+
+
+def _named(name: str, call: _Call, made: Tensor) -> dict[str, Tensor]:
+    tensors = {name: call.x, "out": made, "scale": call.scale, "zero_point": call.zero_point}
+    return {n: t for n, t in tensors.items() if t is not None}
+
+
+def _plan(to: Launcher, call: _Call, out: Tensor, program: programs.Program, result: torch.dtype) -> _Plan:
+    x, s, o = call.x, call.scale, call.zero_point
+    none: tuple[int, ...] = ()
+    parts = laid_out(
+        tuple(x.shape),
+        (out.stride(), x.stride()),
+        ((tuple(s.shape), s.stride()), (none, none) if o is None else (tuple(o.shape), o.stride())),
+        None if call.block_size is None else tuple(call.block_size),
+        16 // min(x.element_size(), out.element_size()),
+        to.gpu(x).processors,
+    )
+    items = [0 if t is None else t.element_size() for t in (out, x, s, o)]
+    starts = []
+    for part in parts:
+        job = type(part.job).from_buffer_copy(part.job)
+        given = job.parameters
+        given.s_dtype, given.o_dtype = DTYPES[s.dtype].number, NONE if o is None else DTYPES[o.dtype].number
+        given.low, given.high, given.shift, given.is_offset = call.settings
+        at_out, at_x, at_s, at_o = (n * item for n, item in zip(part.start, items, strict=True))
+        starts.append(_Start(part.kernel, (part.grid, part.threads), job, (at_x, at_out, at_s, at_o)))
+    return _Plan(
+        program,
+        result,
+        (extent(x), extent(out), extent(s), 0 if o is None else extent(o)),
+        (x.dtype, x.shape, x.stride()) == (out.dtype, out.shape, out.stride()),
+        tuple(starts),
+    )
+
+
+def _start(to: Launcher, name: str, call: _Call, made: Tensor, plan: _Plan) -> None:
+    """Launch, if the addresses are accepted."""
+    x, s, o = call.x, call.scale, call.zero_point
+    at_x, at_out, at_s = x.data_ptr(), made.data_ptr(), s.data_ptr()
+    at_o = 0 if o is None else o.data_ptr()
+    tensors = (x, made, s) if o is None else (x, made, s, o)
+    for t, at, size in zip(tensors, (at_x, at_out, at_s, at_o), plan.extents, strict=False):
+        item = t.element_size()
+        if at % item or t.storage_offset() * item + size > t.untyped_storage().nbytes():
+            check_places(_named(name, call, made))
+    if call.out is not None:
+        end = at_out + plan.extents[1]
+        read = zip((at_x, at_s, at_o), (plan.extents[0], *plan.extents[2:]), strict=True)
+        near = [at for at, size in read if at < end and at_out < at + size]
+        if near and not (plan.in_place and near == [at_x] == [at_out]):
+            inputs = {n: t for n, t in _named(name, call, made).items() if n != "out"}
+            check_out(made, plan.result, inputs)
+    for start in plan.starts:
+        job = type(start.job).from_buffer_copy(start.job)
+        after = start.after
+        job.x, job.out = at_x + after[0], at_out + after[1]
+        job.parameters.s, job.parameters.o = at_s + after[2], at_o + after[3]
+        to.start(plan.program, x, start.kernel, start.sizes, job)
+
+
+def _quantized(call: _Call) -> tuple[programs.Program, torch.dtype]:
+    x, (qmin, qmax, *_) = call.x, call.settings
+    arguments.check_reals("x", x)
+    arguments.check_grid(qmin, qmax)
+    compute = dtypes.compute_dtype(x.dtype, qmin, qmax)
+    asked = call.dtypes[0] if call.out is None else call.out.dtype
+    result = dtypes.codes_dtype(x.dtype, asked, qmin, qmax)
+    arguments.check_parameters(("x", x), call.scale, call.zero_point, call.block_size, call.out, result)
+    return _program("Quantize", x.dtype, compute, result), result
+
+
+def _on_grid(call: _Call) -> tuple[programs.Program, torch.dtype]:
+    x, (qmin, qmax, shift, _) = call.x, call.settings
+    arguments.check_reals("x", x)
+    arguments.check_grid(qmin, qmax)
+    compute = dtypes.compute_dtype(x.dtype, qmin, qmax)
+    arguments.check_parameters(("x", x), call.scale, call.zero_point, call.block_size, call.out, x.dtype)
+    return _program("QuantizeDequantizeShifted" if shift else "QuantizeDequantize", x.dtype, compute, x.dtype), x.dtype
+
+
+def _reals(call: _Call) -> tuple[programs.Program, torch.dtype]:
+    q = call.x
+    arguments.check_codes(q)
+    asked, compute = call.dtypes
+    reals = dtypes.reals_dtype(q.dtype, call.scale.dtype, asked if call.out is None else call.out.dtype)
+    compute = dtypes.reals_compute_dtype(compute, reals)
+    arguments.check_parameters(("q", q), call.scale, call.zero_point, call.block_size, call.out, reals)
+    return _program("Dequantize", q.dtype, compute, reals), reals
+
+
+def _program(operation: str, x: torch.dtype, compute: torch.dtype, out: torch.dtype) -> programs.Program:
+    return programs.forward(operation, *(DTYPES[dtype].name for dtype in (x, compute, out)))
 
 
 def _quantize(
@@ -29,12 +216,8 @@ def _quantize(
     dtype: torch.dtype | None,
     offset: bool,
 ) -> Tensor:
-    arguments.check_reals("x", x)
-    program = _quantizing(x.dtype, dtype, qmin, qmax)
-    arguments.check_parameters(("x", x), scale, zero_point, block_size, None, x.dtype)
-    out = torch.empty_like(x, dtype=dtype, requires_grad=False)
-    _launch(to, program, "x", (x, out, scale, zero_point), block_size, (qmin, qmax, 0.0, offset))
-    return out
+    settings = (qmin, qmax, 0.0, offset)
+    return _computed(to, "x", _Call(x, scale, zero_point, None, block_size, settings, (dtype, None)), _quantized)
 
 
 def _quantize_out(
@@ -48,10 +231,7 @@ def _quantize_out(
     offset: bool,
     out: Tensor,
 ) -> None:
-    arguments.check_reals("x", x)
-    program = _quantizing(x.dtype, out.dtype, qmin, qmax)
-    arguments.check_parameters(("x", x), scale, zero_point, block_size, out, out.dtype)
-    _launch(to, program, "x", (x, out, scale, zero_point), block_size, (qmin, qmax, 0.0, offset))
+    _computed(to, "x", _Call(x, scale, zero_point, out, block_size, (qmin, qmax, 0.0, offset)), _quantized)
 
 
 def _quantize_dequantize(
@@ -65,12 +245,7 @@ def _quantize_dequantize(
     shift: float,
     offset: bool,
 ) -> Tensor:
-    arguments.check_reals("x", x)
-    program = _on_grid(x.dtype, qmin, qmax, shift != 0)
-    arguments.check_parameters(("x", x), scale, zero_point, block_size, None, x.dtype)
-    out = torch.empty_like(x, requires_grad=False)
-    _launch(to, program, "x", (x, out, scale, zero_point), block_size, (qmin, qmax, shift, offset))
-    return out
+    return _computed(to, "x", _Call(x, scale, zero_point, None, block_size, (qmin, qmax, shift, offset)), _on_grid)
 
 
 def _quantize_dequantize_out(
@@ -85,10 +260,7 @@ def _quantize_dequantize_out(
     offset: bool,
     out: Tensor,
 ) -> None:
-    arguments.check_reals("x", x)
-    program = _on_grid(x.dtype, qmin, qmax, shift != 0)
-    arguments.check_parameters(("x", x), scale, zero_point, block_size, out, x.dtype)
-    _launch(to, program, "x", (x, out, scale, zero_point), block_size, (qmin, qmax, shift, offset))
+    _computed(to, "x", _Call(x, scale, zero_point, out, block_size, (qmin, qmax, shift, offset)), _on_grid)
 
 
 def _dequantize(
@@ -101,14 +273,8 @@ def _dequantize(
     compute: torch.dtype | None,
     offset: bool,
 ) -> Tensor:
-    arguments.check_codes(q)
-    reals = dtypes.reals_dtype(q.dtype, scale.dtype, dtype)
-    compute = dtypes.reals_compute_dtype(compute, reals)
-    arguments.check_parameters(("q", q), scale, zero_point, block_size, None, reals)
-    out = torch.empty_like(q, dtype=reals, requires_grad=False)
-    program = _program("Dequantize", q.dtype, compute, reals)
-    _launch(to, program, "q", (q, out, scale, zero_point), block_size, (0, 0, 0.0, offset))
-    return out
+    settings = (0, 0, 0.0, offset)
+    return _computed(to, "q", _Call(q, scale, zero_point, None, block_size, settings, (dtype, compute)), _reals)
 
 
 def _dequantize_out(
@@ -121,67 +287,8 @@ def _dequantize_out(
     offset: bool,
     out: Tensor,
 ) -> None:
-    arguments.check_codes(q)
-    reals = dtypes.reals_dtype(q.dtype, scale.dtype, out.dtype)
-    compute = dtypes.reals_compute_dtype(compute, reals)
-    arguments.check_parameters(("q", q), scale, zero_point, block_size, out, reals)
-    program = _program("Dequantize", q.dtype, compute, reals)
-    _launch(to, program, "q", (q, out, scale, zero_point), block_size, (0, 0, 0.0, offset))
-
-
-@lru_cache
-def _quantizing(x: torch.dtype, dtype: torch.dtype | None, qmin: int, qmax: int) -> programs.Program:
-    arguments.check_grid(qmin, qmax)
-    compute = dtypes.compute_dtype(x, qmin, qmax)
-    return _program("Quantize", x, compute, dtypes.codes_dtype(x, dtype, qmin, qmax))
-
-
-@lru_cache
-def _on_grid(x: torch.dtype, qmin: int, qmax: int, shifted: bool) -> programs.Program:
-    arguments.check_grid(qmin, qmax)
-    compute = dtypes.compute_dtype(x, qmin, qmax)
-    return _program("QuantizeDequantizeShifted" if shifted else "QuantizeDequantize", x, compute, x)
-
-
-@lru_cache
-def _program(operation: str, x: torch.dtype, compute: torch.dtype, out: torch.dtype) -> programs.Program:
-    return programs.forward(operation, *(DTYPES[dtype].name for dtype in (x, compute, out)))
-
-
-def _launch(
-    to: Launcher,
-    program: programs.Program,
-    name: str,
-    tensors: tuple[Tensor, Tensor, Tensor, Tensor | None],
-    block_size: Blocks,
-    settings: tuple[int, int, float, bool],
-) -> None:
-    """Start what writes the second of ``tensors``: all were checked, but for the memory behind them."""
-    x, out, s, o = tensors
-    check_places({name: x, "out": out, "scale": s} | ({} if o is None else {"zero_point": o}))
-    if x.numel() == 0:
-        return
-    none: tuple[int, ...] = ()
-    parts = laid_out(
-        tuple(x.shape),
-        (out.stride(), x.stride()),
-        ((tuple(s.shape), s.stride()), (none, none) if o is None else (tuple(o.shape), o.stride())),
-        None if block_size is None else tuple(block_size),
-        16 // min(x.element_size(), out.element_size()),
-        to.gpu(x).processors,
-    )
-    low, high, shift, is_offset = settings
-    for part in parts:
-        at_out, at_x, at_s, at_o = part.start
-        job = type(part.job).from_buffer_copy(part.job)
-        job.x = x.data_ptr() + at_x * x.element_size()
-        job.out = out.data_ptr() + at_out * out.element_size()
-        given = job.parameters
-        given.s = s.data_ptr() + at_s * s.element_size()
-        given.o = 0 if o is None else o.data_ptr() + at_o * o.element_size()
-        given.s_dtype, given.o_dtype = DTYPES[s.dtype].number, NONE if o is None else DTYPES[o.dtype].number
-        given.low, given.high, given.shift, given.is_offset = low, high, shift, is_offset
-        to.start(program, x, part.kernel, (part.grid, part.threads), job)
+    settings = (0, 0, 0.0, offset)
+    _computed(to, "q", _Call(q, scale, zero_point, out, block_size, settings, (None, compute)), _reals)
 
 
 #: By the operators' names: what is launched on CUDA, given the launcher and then what the operator is given.

@@ -6,6 +6,7 @@ import logging
 import os
 import threading
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -35,7 +36,7 @@ class Torch:
 
     def stream(self, device: int) -> int:
         """The current stream of a device, as the driver names it."""
-        found: int = torch.cuda.current_stream(device).cuda_stream
+        found: int = torch._C._cuda_getCurrentRawStream(device)  # noqa: SLF001 - without an object for it
         return found
 
     def gpu(self, device: int) -> Gpu:
@@ -58,6 +59,12 @@ class Launcher:
         self._loaded: dict[tuple[int, programs.Program], dict[str, int]] = {}
         self._gpus: dict[int, Gpu] = {}
         self._loading = threading.Lock()
+        #: What is known of calls by all but their addresses.
+        self.plans: dict[Any, Any] = {}
+
+    def device(self, x: Tensor) -> int:
+        """The number of the device that a tensor is on."""
+        return self._torch.number(x)
 
     def gpu(self, x: Tensor) -> Gpu:
         """The device that a tensor is on."""

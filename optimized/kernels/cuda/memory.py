@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-__all__ = ["DTYPES", "NONE", "Dtype", "check_places"]
+__all__ = ["DTYPES", "NONE", "Dtype", "check_places", "extent"]
 
 
 @dataclass(frozen=True)
@@ -35,6 +35,11 @@ DTYPES = {dtype: Dtype(name, number) for number, (name, dtype) in enumerate(_ORD
 NONE = len(_ORDER)
 
 
+def extent(t: Tensor) -> int:
+    """The bytes from the first element to the end of the last, of a tensor that has elements."""
+    return (sum(stride * (n - 1) for stride, n in zip(t.stride(), t.shape, strict=True)) + 1) * t.element_size()
+
+
 def check_places(tensors: Mapping[str, Tensor]) -> None:
     """Refuse what would make a kernel touch memory that is not there, or that the GPU cannot access at its place.
 
@@ -45,8 +50,7 @@ def check_places(tensors: Mapping[str, Tensor]) -> None:
         if t.numel() == 0:
             continue
         item, held = t.element_size(), t.untyped_storage().nbytes()
-        last = t.storage_offset() + sum(stride * (n - 1) for stride, n in zip(t.stride(), t.shape, strict=True))
-        if (last + 1) * item > held:
+        if t.storage_offset() * item + extent(t) > held:
             msg = f"{name} of shape {tuple(t.shape)} is not accepted: its storage of {held} bytes ends before it does"
             raise RuntimeError(msg)
         if t.data_ptr() % item:

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from math import prod
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 import torch
@@ -244,3 +244,67 @@ def test_refused_before_anything_is_launched(
     with pytest.raises((RuntimeError, TypeError, ValueError), match=words):
         on_cuda("quantize_out", *(given | changed).values())
     assert stand_in.launched == []
+
+
+@pytest.mark.parametrize(
+    ("changed", "words"),
+    [
+        ({"x": short((3, 4))}, "x of shape .* its storage of 4 bytes ends before"),
+        ({"scale": short((4,))}, "scale of shape .* its storage of 4 bytes"),
+        ({"x": torch.frombuffer(bytearray(49), dtype=torch.float32, offset=1).view(3, 4)}, "x is .* no multiple of 4"),
+        (
+            {"x": torch.zeros(48, dtype=torch.int8).view(torch.float32).view(3, 4), "out": None},
+            "out is not accepted: it overlaps x",
+        ),
+        (
+            {"scale": torch.zeros(16, dtype=torch.int8).view(torch.float32), "out": None},
+            "out is not accepted: it overlaps scale",
+        ),
+    ],
+)
+def test_a_call_like_one_before_is_refused_for_its_addresses(
+    changed: dict[str, torch.Tensor | None], words: str, stand_in: StandIn, on_cuda: OnCuda
+) -> None:
+    given = {
+        "x": torch.zeros(3, 4), "scale": torch.ones(4), "zero_point": None, "qmin": -128, "qmax": 127, "block": None,
+        "offset": False, "out": torch.zeros(3, 4, dtype=torch.int8),
+    }  # fmt: skip
+    on_cuda("quantize_out", *given.values())
+    launched = len(stand_in.launched)
+    if "out" in changed:  # in the memory of the other one that is changed
+        memory = next(t for t in changed.values() if t is not None).untyped_storage()
+        changed = changed | {"out": torch.empty(0, dtype=torch.int8).set_(memory, 4, (3, 4))}
+    with pytest.raises(RuntimeError, match=words):
+        on_cuda("quantize_out", *(given | changed).values())
+    assert launched == len(stand_in.launched) == 1
+
+
+def test_a_call_like_one_before_is_not_checked_again(
+    stand_in: StandIn, on_cuda: OnCuda, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def call(x: torch.Tensor, scale: float = 0.5, out: torch.Tensor | None = None) -> torch.Tensor:
+        given = (x, torch.tensor(scale), None, -128, 127, None, 0.0, False)
+        if out is None:
+            return cast(torch.Tensor, on_cuda("quantize_dequantize", *given))
+        on_cuda("quantize_dequantize_out", *given, out, out=out)
+        return out
+
+    own = torch.ones(3)
+    call(own, out=own)
+    call(torch.ones(3))
+    monkeypatch.setattr(forward.arguments, "check_parameters", None)
+    assert call(torch.full((3,), 7.2)).tolist() == [7.0] * 3
+    again = torch.full((3,), 7.2)
+    assert call(again, 2.0, out=again).tolist() == [8.0] * 3
+    with pytest.raises(TypeError):
+        call(torch.ones(4))
+    assert len(stand_in.loads) == 1
+
+
+def test_no_more_plans_than_a_limit(stand_in: StandIn, on_cuda: OnCuda, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(forward, "_MOST_PLANS", 2)
+    to = launcher.ready()
+    assert to is not None
+    for n in (1, 2, 3):
+        assert quantized(on_cuda, torch.ones(n)).tolist() == [2] * n
+    assert len(to.plans) == 1
