@@ -122,6 +122,12 @@ class Extreme(_Sum):
             "positive": "gives every scale a positive sign",
         }
     )
+    zeros: str = choice(
+        {
+            "signed": "gives a block of zeros a scale of zero by the sign of the first",
+            "alike": "gives every block of zeros the scale that zeros without a sign have",
+        }
+    )
 
 
 @dataclass(frozen=True)
@@ -181,6 +187,8 @@ def _scale(b: Any, block: Block, x: Array) -> Array:
         return largest / _F32(127)
     at = magnitude.argmax(axis=1) if b.equal == "first" else _SIZE - 1 - magnitude[:, ::-1].argmax(axis=1)
     extreme: Array = x[np.arange(len(x)), at][:, None]
+    if b.zeros == "alike":
+        extreme = np.where(extreme == 0, _F32(0), extreme)
     return extreme / _F32(-block.offset) if b.sign == "opposite" else np.abs(extreme) / _F32(block.offset)
 
 
