@@ -56,6 +56,8 @@ class FourBits(Behaviour):
             "nearest": "takes the level nearest to the real quotient by the largest magnitude",
             "reciprocal": "compares the product with the reciprocal of the magnitude, of 1e-38 at least, with "
             "midpoints, both in float32",
+            "distances": "takes the level at the least distance from the quotient by the largest magnitude, both in "
+            "float32, of several the one of the least code",
         }
     )
     rest: str = choice(
@@ -261,13 +263,16 @@ def quantize_4bit(
     with np.errstate(all="ignore"):
         scaled = x
         if b.search == "nearest":
-            q = _nearest(x, largest, levels)
+            found = codes[_nearest(x, largest, levels)]
+        elif b.search == "distances":
+            scaled = x / largest[:, None]
+            found = np.argmin(np.abs(scaled[..., None] - get_4bit_type(quant_type)), axis=-1)
         else:
             least = np.maximum(largest, _LEAST)
             by = np.where(rest & divided, x.T / least, x.T * (_F32(1) / least))
             scaled = by.T
-            q = _below(scaled, levels)
-    found = codes[q].astype(np.uint8)
+            found = codes[_below(scaled, levels)]
+    found = found.astype(np.uint8)
     if b.zero == "signed":  # NF4's code 0 is of no element above zero
         found = np.where((found == 0) & (scaled > 0), np.uint8(8), found)
     found = np.concatenate([found.ravel()[: A.size], np.full(A.size % 2, codes[levels == 0][0], np.uint8)])
