@@ -42,10 +42,11 @@ def _nothing() -> ctypes.CDLL:
     """A driver that does nothing."""
     lines = [f"int {name}(){{return 0;}}" for name in driver._FUNCTIONS if name not in _WRITES]  # noqa: SLF001
     lines += [f"int {name}({kind} p){{*p=(void*)1;return 0;}}" for name, kind in _WRITES.items()]
-    folder = Path(tempfile.mkdtemp(prefix="halfeven-host-"))
-    (folder / "nothing.c").write_text("\n".join(lines))
-    subprocess.run(["cc", "-shared", "-fPIC", "-O1", "-o", folder / "nothing.so", folder / "nothing.c"], check=True)  # noqa: S603, S607
-    return ctypes.CDLL(str(folder / "nothing.so"))
+    with tempfile.TemporaryDirectory(prefix="halfeven-host-") as folder:
+        source, library = Path(folder, "nothing.c"), Path(folder, "nothing.so")
+        source.write_text("\n".join(lines))
+        subprocess.run(["cc", "-shared", "-fPIC", "-O1", "-o", library, source], check=True)  # noqa: S603, S607
+        return ctypes.CDLL(str(library))
 
 
 def _calls() -> Mapping[str, Callable[[], Any]]:
@@ -76,7 +77,8 @@ def main() -> None:
     to = launcher.Launcher(driver.Driver(_nothing()), _OneGpu())
     launcher.ready = lambda: to  # type: ignore[assignment]
     images.image = lambda *_: b""  # type: ignore[assignment]
-    calls, took = _calls(), {name: [] for name in _calls()}
+    calls = _calls()
+    took: dict[str, list[float]] = {name: [] for name in calls}
     for turn in range(_ROUNDS + 1):
         for name, call in calls.items():
             start = time.perf_counter()

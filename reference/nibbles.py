@@ -22,25 +22,24 @@ _WORDS = {
     "high-first": "holds the code of the even index in the high half of a byte",
     "halves-of-rows": "holds the codes of a row's first half in the low halves of its bytes",
 }
-#: Where codes are packed along the last dimension, and where all of them are one run.
+#: The orders of codes that are packed along the last dimension, and of all as one run.
 ALONG_ROWS, AS_ONE_RUN = ("low-first", "high-first", "halves-of-rows"), ("low-first", "high-first")
 
 
-def nibbles(document: str, others: tuple[str, ...]) -> Any:
-    """The choice of which code of a byte has its low half; the first value is the document's."""
-    return choice({value: _WORDS[value] for value in dict.fromkeys((document, *others))})
+def nibbles(document: str, orders: tuple[str, ...]) -> Any:
+    """The choice among ``orders`` of which code of a byte has its low half; the document's comes first."""
+    return choice({value: _WORDS[value] for value in dict.fromkeys((document, *orders))})
 
 
 def packed(codes: Array, order: str) -> Array:
     """Bytes of codes from 0 to 15, uint8, of which the last dimension is even: half as many along it."""
     n = codes.shape[-1]
-    match order:
-        case "low-first":
-            low, high = codes[..., ::2], codes[..., 1::2]
-        case "high-first":
-            low, high = codes[..., 1::2], codes[..., ::2]
-        case _:
-            low, high = codes[..., : n // 2], codes[..., n // 2 :]
+    assert n % 2 == 0, "two codes make a byte"
+    low, high = {
+        "low-first": (codes[..., ::2], codes[..., 1::2]),
+        "high-first": (codes[..., 1::2], codes[..., ::2]),
+        "halves-of-rows": (codes[..., : n // 2], codes[..., n // 2 :]),
+    }[order]
     found: Array = low | high << 4
     return found
 
@@ -50,5 +49,5 @@ def unpacked(data: Array, order: str) -> Array:
     low, high = data & 15, data >> 4
     if order == "halves-of-rows":
         return np.concatenate([low, high], axis=-1)
-    pairs: Array = np.stack([low, high] if order == "low-first" else [high, low], axis=-1)
-    return pairs.reshape(*data.shape[:-1], 2 * data.shape[-1])
+    pair = {"low-first": [low, high], "high-first": [high, low]}[order]
+    return np.stack(pair, axis=-1).reshape(*data.shape[:-1], 2 * data.shape[-1])

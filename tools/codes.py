@@ -41,7 +41,7 @@ FAMILIES: Mapping[int, str] = {
 _HEAD = """\
 # The number of every value of every choice, by the place where the choice is declared; of those of the model
 # affine.toml tells more. `python tools/codes.py` adds what is new at the end of its family; no number is ever changed,
-# nor given to anything else. Values that mean the same share a number, whatever formulas call them.
+# nor given to anything else. Values of a family that are said in the same words share a number.
 """
 
 

@@ -63,7 +63,7 @@ class FunctionWhy:
         if self._has_lost_answers or (self._is_admitted and not self._parted[1]):
             return None
         own = type(self.claimed.behaviour)
-        releases = [f.behaviour for f in self._versions if isinstance(f.behaviour, own)]
+        releases = [f.behaviour for f in self._versions if type(f.behaviour) is own]
         some = [self.rows]
         some += [self.answered] if not self._is_admitted and 0 < len(self.answered) < len(self.rows) else []
         points = (

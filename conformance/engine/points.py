@@ -19,7 +19,7 @@ from halfeven.reference.catalogue import Formula
 
 __all__ = ["nearest_point", "recording"]
 
-_CHANGES = 3  # choices that a cause may name
+_CHANGES = 3  # choices, away from where a search begins
 _SECONDS = 30.0  # of a core, for formulas that are slow; others come to an end before
 
 
@@ -29,7 +29,7 @@ def nearest_point(
     seconds: float = _SECONDS,
     releases: Iterable[Behaviour] = (),
 ) -> Behaviour | None:
-    """The behaviour with the fewest choices other than the formula's own that gives all the answers, or None.
+    """The behaviour with the fewest choices other than the formula's own, or a release's, that gives all the answers.
 
     Args:
         formula: one that has a behaviour; of one without there is no point.
@@ -41,11 +41,13 @@ def nearest_point(
     if document is None:
         return None
     rows = [_Row(formula, arguments, seen) for arguments, seen in asked]
-    until = time.process_time() + seconds
+    begin = time.process_time()
     # The fewer choices a call reads, the more its failure tells.
     rows.sort(key=lambda row: len(row.fits(document)[0]))
     starts = dict.fromkeys((document, *releases))
-    return next((found for start in starts if (found := _near(start, rows, until)) is not None), None)
+    until = [begin + seconds * (i + 1) / len(starts) for i in range(len(starts))]
+    tried = (_near(start, rows, end) for start, end in zip(starts, until, strict=True))
+    return next((found for found in tried if found is not None), None)
 
 
 def _near(start: Behaviour, rows: Sequence["_Row"], until: float) -> Behaviour | None:

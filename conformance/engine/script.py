@@ -181,7 +181,7 @@ class Script:
         expected = self.t.expected
         said = f"raises {expected.error[0]}" if expected.kind == "raised" else "a result"
         got = ["else:", '    print("actual  ", "a result")']
-        # Only the error that was seen, where it has a name here: a bug in the script must not pass for it.
+        # Only the error that was seen, or what it stands for: a bug in the script must not pass for it.
         seen = next(iter(self.t.actual.error), "")
         named = isinstance(getattr(builtins, seen, None), type)
         known = ", ".join(filter(None, [seen, self.spelt.refusals])) if named else "Exception"

@@ -35,6 +35,7 @@ _SILENT = 3  # calls without an answer, after which no more are made
 _NEAREST = 8  # candidates whose neighbours are tried where none gives all
 _SHARED = 4  # calls by which they are ranked
 _SPLITS = 8  # calls that tell plain ways to make scales apart
+_LITTLE = 0.5  # of all numbers, that a known formula gives by chance
 _STEPS = 2  # choices that are changed
 
 _READINGS: Mapping[str, Callable[[Sequence[Answered], str], Reading | None]] = {
@@ -170,9 +171,15 @@ def _found(search: _Search, name: str) -> tuple[Fingerprint, Sequence[Candidate]
     if near and found is not None:
         found = _plain(search, dtype)
     documented = _told(search, alike, known, name)
-    if found is not None and documented.nearest is not None and found.share >= documented.nearest.share < 1:
+    if found is not None and documented.nearest is not None and _tells_more(found, documented.nearest.share):
         return _plainly(search, found, name), known
     return _both(documented, found), known
+
+
+def _tells_more(found: Reading, share: float) -> bool:
+    """Whether a plain function tells more than the nearest known formula: of how scales are made, beside odd codes."""
+    decides = any(value != UNDECIDED for value in found.fields.values())
+    return found.share >= share < 1 or (decides and share < _LITTLE)
 
 
 def _with_every_nan(search: _Search, told: Fingerprint, known: Sequence[Candidate]) -> Fingerprint:

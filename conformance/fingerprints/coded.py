@@ -1,6 +1,7 @@
 """What comes with scales: zero points, and codes of the data."""
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from itertools import product
 from typing import Any
 
@@ -15,7 +16,7 @@ from halfeven.reference.blocks import Array
 from halfeven.reference.minifloat import decode, encode
 from halfeven.reference.rounding import ROUNDINGS
 
-__all__ = ["beside_scales"]
+__all__ = ["Beside", "beside_scales"]
 
 _LOWS = (0, -128, -127, -8, -7, -32768)
 _GRIDS = ((-128, 127), (-127, 127), (0, 255), (-8, 7), (-7, 7), (0, 15), (-2147483648, 2147483647))
@@ -28,17 +29,28 @@ _FEW = 4  # calls, by which most ways are dropped
 _Found = Mapping[str, tuple[Any, ...]]
 
 
-def beside_scales(
-    made: Made, seen: Sequence[Answered], which: int, dtype: str, known: Collection[int] = ()
-) -> tuple[dict[str, tuple[Any, ...]], int, dict[str, Any]]:
-    """What the other arrays of the answers are, with the values of each choice, and how many numbers nothing gives.
+@dataclass(frozen=True)
+class Beside:
+    """What the arrays are that come with scales.
 
-    Those that are ``known`` are scales of the tensor. Last are the choices of the codes that give most, where none
-    gives all.
+    Attributes:
+        fields: the values of each choice that give them all.
+        lost: how many numbers are in arrays that nothing gives.
+        near: of the first of these that may be codes the choices that give most, if that is more than half.
+        given: how many they give.
     """
+
+    fields: Mapping[str, tuple[Any, ...]]
+    lost: int
+    near: Mapping[str, Any]
+    given: int
+
+
+def beside_scales(made: Made, seen: Sequence[Answered], which: int, dtype: str, known: Collection[int] = ()) -> Beside:
+    """What the other arrays of the answers are; those that are ``known`` are scales of the tensor."""
     fields: dict[str, tuple[Any, ...]] = {}
     near: dict[str, Any] = {}
-    lost = 0
+    lost = given = 0
     for i, a in enumerate(seen[0].answer):
         if i == which or i in known:
             continue
@@ -46,12 +58,11 @@ def beside_scales(
         found = _zero_points(made, came, dtype) if a.size == made.came[0].size else {}
         if not found and a.size in {seen[0].x.size, seen[0].x.size // 2}:
             found = _codes(made, came, dtype)
-            near, missed = ({}, 0) if found else _nearest_codes(made, came, dtype)
-            lost += missed
-        elif not found:
-            lost += sum(c.size for c in came)
+            if not found and not near:
+                near, given = _nearest_codes(made, came, dtype)
         fields |= found
-    return fields, lost, near
+        lost += 0 if found else sum(c.size for c in came)
+    return Beside(fields, lost, near, given)
 
 
 def _usual(u: Units, scale: Array) -> Array:
@@ -116,18 +127,17 @@ def _codes(made: Made, came: Sequence[Array], dtype: str) -> _Found:
 
 
 def _nearest_codes(made: Made, came: Sequence[Array], dtype: str) -> tuple[dict[str, Any], int]:
-    """The choices that give most codes, and how many they do not give."""
+    """The choices that give most codes of a few calls, and more than half of all, with how many they give."""
     few = _order(made)[:_FEW]
-    best: dict[str, Any] = {}
-    left, most = sum(c.size for c in came), 0.0
+    best: tuple[float, dict[str, Any], list[Array]] = (0.0, {}, [])
     for form, codes in _forms(made, came):
         for way in _ways_of_codes(made):
             agreed = np.concatenate([_codes_given(made, way, i, codes[i], dtype).reshape(-1) for i in few])
-            if agreed.size and agreed.mean() > most:
-                most, best = float(agreed.mean()), {**way, "code_places": form}
-                given = [_codes_given(made, way, i, c, dtype) for i, c in enumerate(codes)]
-                left = sum(int((~g).sum()) for g in given)
-    return best, left
+            if agreed.size and agreed.mean() > best[0]:
+                best = float(agreed.mean()), {**way, "code_places": form}, codes
+    _, way, codes = best
+    given = sum(int(_codes_given(made, way, i, c, dtype).sum()) for i, c in enumerate(codes)) if way else 0
+    return (way, given) if 2 * given > sum(c.size for c in came) else ({}, 0)
 
 
 def _order(made: Made) -> list[int]:

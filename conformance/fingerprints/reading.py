@@ -46,7 +46,7 @@ class Reading:
     @property
     def words(self) -> str:
         """All that is decided, and what is nearest where nothing is, in a line."""
-        said = {**{k: v for k, v in self.fields.items() if v != UNDECIDED}, **self.near}
+        said = {**self.near, **{k: v for k, v in self.fields.items() if v != UNDECIDED}}
         return ", ".join(f"{k} {v}" for k, v in said.items())
 
 

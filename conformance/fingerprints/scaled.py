@@ -8,7 +8,7 @@ import ml_dtypes
 import numpy as np
 
 from halfeven.conformance.configuration import DTYPES
-from halfeven.conformance.fingerprints.coded import beside_scales
+from halfeven.conformance.fingerprints.coded import Beside, beside_scales
 from halfeven.conformance.fingerprints.kinds import same
 from halfeven.conformance.fingerprints.reading import Answered, Reading, decided, witnessed
 from halfeven.conformance.fingerprints.result import INDISTINGUISHABLE, UNDECIDED, Witnessed
@@ -76,8 +76,8 @@ def reading_of_scale(seen: Sequence[Answered], dtype: str) -> Reading | None:
     fields, left = decided(row.values for row in values)
     first = values[0].made
     witnesses = {name: w for name in _told(fields) if (w := _witnessed(first, dtype, name))}
-    share = 1 - lost / _every(seen)
-    found_all = _of_powers(Reading(fields, left, witnesses, share, near=values[0].near), first)
+    share = 1 - (lost - values[0].beside.given) / _every(seen)
+    found_all = _of_powers(Reading(fields, left, witnesses, share, near=values[0].beside.near), first)
     return _one_power(found_all, [row.made.scaling for row in values])
 
 
@@ -87,10 +87,10 @@ def _nearest(seen: Sequence[Answered], arrays: int, dtype: str) -> Reading | Non
     rows = [row for which in found for row in _rows(found, which, seen, dtype)]
     if not rows:
         return None
-    own = min(rows, key=lambda row: row.lost)
+    own = min(rows, key=lambda row: row.lost - row.beside.given)
     near = {name: some[0] for name, some in own.values.items() if some[0] != UNDECIDED}
-    fields, share = dict.fromkeys(own.values, UNDECIDED), 1 - own.lost / _every(seen)
-    return Reading(fields, {}, share=share, near={**near, **own.near})
+    share = 1 - (own.lost - own.beside.given) / _every(seen)
+    return Reading(dict.fromkeys(own.values, UNDECIDED), {}, share=share, near={**near, **own.beside.near})
 
 
 def _every(seen: Sequence[Answered]) -> int:
@@ -99,12 +99,12 @@ def _every(seen: Sequence[Answered]) -> int:
 
 @dataclass(frozen=True, eq=False)
 class _Row:
-    """A way to make scales, the values of its choices, how many numbers are lost, and the nearest choices of codes."""
+    """A way to make scales, the values of its choices, how many numbers it does not give, and what is beside."""
 
     made: Made
     values: Mapping[str, tuple[Any, ...]]
     lost: int
-    near: Mapping[str, Any]
+    beside: Beside
 
 
 def _rows(found: Mapping[int, Sequence[Made]], which: int, seen: Sequence[Answered], dtype: str) -> Iterator[_Row]:
@@ -117,8 +117,8 @@ def _rows(found: Mapping[int, Sequence[Made]], which: int, seen: Sequence[Answer
         own, missed = _values(way, dtype)
         if way.scaling.within != NO_OTHER:
             own["divisor"] = tuple(dict.fromkeys(divisors)) or (UNDECIDED,)
-        beside, others, near = beside_scales(way, seen, which, dtype, {w for w, some in tensors.items() if some})
-        yield _Row(way, {**own, **beside}, way.missed + missed + others, near)
+        beside = beside_scales(way, seen, which, dtype, {w for w, some in tensors.items() if some})
+        yield _Row(way, {**own, **beside.fields}, way.missed + missed + beside.lost, beside)
 
 
 def _told(fields: Mapping[str, Any]) -> list[str]:

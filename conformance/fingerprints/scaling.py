@@ -100,6 +100,7 @@ _LOOSE = {
 }
 _NEAR = 2.0**-7
 _CLEAN = 2.0**-21
+_POWERS_APART = 0.45  # of what powers of two are made, from its median
 _DRAWN = 50_000
 _PART = 8
 _ADDED = (1e-6, 1e-5, 1e-4, 1e-3)
@@ -284,24 +285,42 @@ def _close(v: Array, came: Array) -> Iterator[str]:
         yield from (*POWERS, *_LOGARITHMS)
 
 
-def _tried(over: str, gives: str, first: Units, came: Array, dtype: str) -> Iterator[Scaling]:
-    """The ways that may give the first scales of ordinary size."""
+def _alike(own: Array, came: Array) -> Iterator[Array]:
+    """Which scales stand to what they are made of as most do: nearly, or as powers of two would."""
+    with np.errstate(all="ignore"):
+        ratio = own / came
+        off = np.abs(ratio / np.median(ratio) - 1)
+    for most in (2 * _NEAR, _POWERS_APART):
+        if 2 * (off < most).sum() > off.size:
+            yield off < most
+
+
+def _tried(over: str, gives: str, first: Units, came: Array, dtype: str, *, mostly: bool = False) -> Iterator[Scaling]:
+    """The ways that may give the first scales of ordinary size, or most of them."""
     parts = over not in {"the tensor", "each column"}
     for of in OF:
         at = ordinary(first, of)
         own = OF[of](first)[at]
         if not at.any():
             continue
-        alone = product(_divisors(own, came[at]), (NO_OTHER,))
-        for divisor, within in (*alone, *(product(_CANCELLED, _WITHIN[1:]) if parts else ())):
-            v = own / divisor if within == NO_OTHER else own / (first.whole / TENSOR)
-            for division in DIVISIONS:
-                per_real = division in PER_REAL
-                if (per_real and within != NO_OTHER) or (division in _PLAIN and is_power(divisor)):
-                    continue
-                for held in _close(1 / v if per_real else v, came[at]):
-                    if _is_told(held, divisor, within):
-                        yield from _computed(Scaling(over, of, divisor, division, "", held, within, gives), dtype)
+        some = _alike(own, came[at]) if mostly else [np.ones(own.shape, bool)]
+        for kept in some:
+            for way in _ways(own[kept], came[at][kept], first.whole, parts=parts):
+                yield from _computed(replace(way, over=over, of=of, gives=gives), dtype)
+
+
+def _ways(own: Array, came: Array, whole: float, *, parts: bool) -> Iterator[Scaling]:
+    """The ways in which such scales may be made of such numbers, whatever they are of."""
+    alone = product(_divisors(own, came), (NO_OTHER,))
+    for divisor, within in (*alone, *(product(_CANCELLED, _WITHIN[1:]) if parts else ())):
+        v = own / divisor if within == NO_OTHER else own / (whole / TENSOR)
+        for division in DIVISIONS:
+            per_real = division in PER_REAL
+            if (per_real and within != NO_OTHER) or (division in _PLAIN and is_power(divisor)):
+                continue
+            for held in _close(1 / v if per_real else v, came):
+                if _is_told(held, divisor, within):
+                    yield Scaling("", "", divisor, division, "", held, within, "")
 
 
 def _is_told(held: str, divisor: float, within: str) -> bool:
@@ -373,10 +392,10 @@ class _Shared:
     came: tuple[Array, ...]
     first: int
 
-    def tried(self, added: float, dtype: str) -> Iterator[Scaling]:
-        """The ways that may give the scales of the call that has most of ordinary size."""
+    def tried(self, added: float, dtype: str, *, mostly: bool = False) -> Iterator[Scaling]:
+        """The ways that may give the scales, or most of them, of the call that has most of ordinary size."""
         first, came = self.calls[self.first], self.came[self.first]
-        for way in _tried(self.over, self.gives, first, came - added, dtype):
+        for way in _tried(self.over, self.gives, first, came - added, dtype, mostly=mostly):
             yield replace(way, added=added)
 
     def the_first(self) -> tuple[tuple[Units, ...], tuple[Array, ...]]:
@@ -415,7 +434,7 @@ def made_scales(seen: Sequence[Answered], which: int, dtype: str) -> list[Made]:
 
 
 def nearest_scales(seen: Sequence[Answered], which: int, dtype: str) -> Made | None:
-    """Where no way gives all scales of ordinary size: the one that gives most, if any gives more than half.
+    """Where no way gives all scales of ordinary size: the one that gives most, if that is more than half.
 
     Args:
         seen: the calls.
@@ -424,11 +443,11 @@ def nearest_scales(seen: Sequence[Answered], which: int, dtype: str) -> Made | N
     """
     best, most = None, 0.5
     for one in _shared(seen, which):
-        for s in one.tried(0.0, dtype):
-            every, missed = _counted(s, *one.the_first(), dtype)
-            if every and 1 - missed / every > most:
-                best, most = Made(s, one.calls, one.came), 1 - missed / every
-    return best and replace(best, missed=_counted(best.scaling, best.calls, best.came, dtype)[1])
+        for s in one.tried(0.0, dtype, mostly=True):
+            every, missed = _counted(s, one.calls, one.came, dtype)
+            if every >= _UNITS and 1 - missed / every > most:
+                best, most = Made(s, one.calls, one.came, missed), 1 - missed / every
+    return best
 
 
 def splitting(made: Sequence[Made], dtype: str, turn: int) -> Array | None:

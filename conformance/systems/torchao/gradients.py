@@ -1,6 +1,7 @@
 """torchao: the gradients of fake quantize: inside, on and beyond the ends; infinities and NaN."""
 
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -165,7 +166,8 @@ def _spelt(name: str, passed: Mapping[str, str]) -> Spelt:
     forward = primitive(name, zero_point_domain="INT" if point else "NONE").spelt(given)
     backward = f"torch.autograd.grad(out, leaves, {passed['grad']})"
     called = backward if point else f"(*{backward}, None)"
-    return Spelt(forward.header, called, "\n".join([*steps, f"out = {forward.called}"]))
+    steps += [*forward.steps.splitlines(), f"out = {forward.called}"]
+    return replace(forward, called=called, steps="\n".join(steps))
 
 
 def _answer(name: str) -> Spelling:

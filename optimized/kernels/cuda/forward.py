@@ -4,6 +4,7 @@ What a call's dtypes, shapes, strides and settings decide is decided once, and k
 the addresses are looked at.
 """
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -53,8 +54,8 @@ class _Call(NamedTuple):
 
 
 @dataclass(frozen=True)
-class _Start:
-    """A launch of a plan: ``job`` lacks the addresses, ``after`` is by how many bytes each operand begins later."""
+class _Prepared:
+    """A launch: ``job`` lacks the addresses, ``after`` is by how many bytes each operand begins later."""
 
     kernel: str
     sizes: tuple[_Size, _Size]
@@ -71,21 +72,21 @@ class _Plan:
         result: the dtype of what is made.
         extents: of x, out, scale and zero point the bytes from the first element to the end of the last.
         in_place: whether ``out`` may be x, as it lies.
-        starts: the launches.
+        launches: what is started, one after the other.
     """
 
     program: programs.Program
     result: torch.dtype
     extents: tuple[int, int, int, int]
     in_place: bool
-    starts: tuple[_Start, ...]
+    launches: tuple[_Prepared, ...]
 
 
 _Checked = Callable[[_Call], tuple[programs.Program, torch.dtype]]
 
 
 def _computed(to: Launcher, name: str, call: _Call, checked: _Checked) -> Tensor:
-    """The result: of arguments that were accepted before, if they differ in addresses alone, nothing else is checked.
+    """The result. Of a call that is like one before, but for addresses, these alone are checked.
 
     Args:
         to: what launches.
@@ -94,7 +95,7 @@ def _computed(to: Launcher, name: str, call: _Call, checked: _Checked) -> Tensor
         checked: refuses them, or gives the program and the dtype of the result.
     """
     x, out = call.x, call.out
-    key = (checked, to.device(x), *call.key)
+    key = (checked, to.device(x), *call.key)  # the device as the driver counts, too
     plan = to.plans.get(key)
     if plan is None:
         program, result = checked(call)
@@ -105,10 +106,11 @@ def _computed(to: Launcher, name: str, call: _Call, checked: _Checked) -> Tensor
         plan = _plan(to, call, made, program, result)
         if len(to.plans) >= _MOST_PLANS:
             to.plans.clear()
-        to.plans[key] = plan
+        if not math.isnan(call.settings[2]):  # it is like no shift before
+            to.plans[key] = plan
     else:
         made = torch.empty_like(x, dtype=plan.result, requires_grad=False) if out is None else out
-    _start(to, name, call, made, plan)
+    _launch(to, name, call, made, plan)
     return made
 
 
@@ -129,24 +131,24 @@ def _plan(to: Launcher, call: _Call, out: Tensor, program: programs.Program, res
         to.gpu(x).processors,
     )
     items = [0 if t is None else t.element_size() for t in (out, x, s, o)]
-    starts = []
+    launches = []
     for part in parts:
         job = type(part.job).from_buffer_copy(part.job)
         given = job.parameters
         given.s_dtype, given.o_dtype = DTYPES[s.dtype].number, NONE if o is None else DTYPES[o.dtype].number
         given.low, given.high, given.shift, given.is_offset = call.settings
         at_out, at_x, at_s, at_o = (n * item for n, item in zip(part.start, items, strict=True))
-        starts.append(_Start(part.kernel, (part.grid, part.threads), job, (at_x, at_out, at_s, at_o)))
+        launches.append(_Prepared(part.kernel, (part.grid, part.threads), job, (at_x, at_out, at_s, at_o)))
     return _Plan(
         program,
         result,
         (extent(x), extent(out), extent(s), 0 if o is None else extent(o)),
         (x.dtype, x.shape, x.stride()) == (out.dtype, out.shape, out.stride()),
-        tuple(starts),
+        tuple(launches),
     )
 
 
-def _start(to: Launcher, name: str, call: _Call, made: Tensor, plan: _Plan) -> None:
+def _launch(to: Launcher, name: str, call: _Call, made: Tensor, plan: _Plan) -> None:
     """Launch, if the addresses are accepted."""
     x, s, o = call.x, call.scale, call.zero_point
     at_x, at_out, at_s = x.data_ptr(), made.data_ptr(), s.data_ptr()
@@ -163,12 +165,12 @@ def _start(to: Launcher, name: str, call: _Call, made: Tensor, plan: _Plan) -> N
         if near and not (plan.in_place and near == [at_x] == [at_out]):
             inputs = {n: t for n, t in _named(name, call, made).items() if n != "out"}
             check_out(made, plan.result, inputs)
-    for start in plan.starts:
-        job = type(start.job).from_buffer_copy(start.job)
-        after = start.after
+    for launch in plan.launches:
+        job = type(launch.job).from_buffer_copy(launch.job)
+        after = launch.after
         job.x, job.out = at_x + after[0], at_out + after[1]
         job.parameters.s, job.parameters.o = at_s + after[2], at_o + after[3]
-        to.start(plan.program, x, start.kernel, start.sizes, job)
+        to.start(plan.program, x, launch.kernel, launch.sizes, job)
 
 
 def _quantized(call: _Call) -> tuple[programs.Program, torch.dtype]:

@@ -84,7 +84,7 @@ def int4_quantize(b: Int4Codes, input: Array, block_size: int) -> tuple[Array, A
     product = np.where((x == 0) & (b.zeros == "middle") & ~np.isnan(scale), np.float32(0), product)
     codes = np.clip(ROUNDINGS[b.rounding](product), -8, 7) + _ZERO
     codes = np.where(np.isnan(codes), 0, codes).astype(np.uint8)
-    data = packed(codes, b.halves)
+    data = packed(codes.reshape(-1), b.halves)
     rows = int(np.prod(input.shape[:-1]))
     if data.size % rows:
         msg = f"block_size={block_size} is not accepted: it fills up {input.shape} to {codes.size} elements"

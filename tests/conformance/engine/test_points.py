@@ -1,7 +1,9 @@
 """A difference is explained as a point: what one choice changes is found, and what no choice does is not."""
 
 import random
+import time
 from dataclasses import replace
+from itertools import count
 
 import numpy as np
 import pytest
@@ -39,8 +41,20 @@ def test_a_release_with_one_choice_more_is_found_though_it_is_far_from_the_docum
     assert release is not None
     swapped = replace(release, halves="low-first")
     rows = asked(formula, swapped)
-    assert nearest_point(formula, rows) is None  # four choices
-    assert nearest_point(formula, rows, releases=[release]) == swapped
+    begin = time.process_time()
+    assert nearest_point(formula, rows, 600.0) is None  # four choices
+    assert time.process_time() - begin < 300
+    assert nearest_point(formula, rows, 600.0, [release]) == swapped
+
+
+def test_a_release_has_time_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    formula = FORMULAS["bitsandbytes/quantize_4bit"]
+    release = FORMULAS["bitsandbytes/quantize_4bit@0.50"].behaviour
+    assert release is not None
+    rows, now = asked(formula, release), count()
+    monkeypatch.setattr(time, "process_time", lambda: next(now))  # a second for each point that is looked at
+    assert nearest_point(formula, rows, 4.0) is None
+    assert nearest_point(formula, rows, 8.0, [release]) == release
 
 
 def test_the_document_itself_is_no_difference() -> None:

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 import pytest
 from kind_kernels import Kernel
@@ -92,9 +93,23 @@ def a_quarter_more(x):
     return np.clip(np.floor(x / s + np.float32(0.25)), -127, 127), s
 
 
+def signs(x):
+    return np.sign(x), np.abs(x).max(axis=1, keepdims=True) / np.float32(127)
+
+
+def stored_in_bfloat16(x):
+    s = (np.abs(x).max(axis=1, keepdims=True) / np.float32(127)).astype(ml_dtypes.bfloat16).astype(np.float32)
+    return np.clip(np.floor(x / s + np.float32(0.25)), -127, 127), s
+
+
 def power_from_five_quarters(x):
-    fraction, exponent = np.frexp(np.abs(x).max(axis=1) / np.float32(127))
-    return np.ldexp(np.float32(1), np.where(fraction >= 0.625, exponent, exponent - 1))
+    fraction, exponent = np.frexp(np.abs(x).max() / np.float32(127))
+    return np.ldexp(np.float32(1), exponent - (fraction < 0.625))
+
+
+def one_row_doubled(x):
+    s = np.abs(x).max(axis=1) / np.float32(127)
+    return s * (1 + (np.arange(len(s)) == 3)).astype(np.float32)
 
 
 def of_nine_tenths(x):
@@ -103,19 +118,23 @@ def of_nine_tenths(x):
 
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")
 @pytest.mark.parametrize(
-    ("function", "share", "words"),
+    ("function", "share", "words", "divisor"),
     [
-        (a_quarter_more, 0.7, "divisor 127.0, division divide"),
-        (a_quarter_more, 0.7, "codes integers, code_quotient x / s"),
-        (power_from_five_quarters, 0.5, "held power of two"),
-        (of_nine_tenths, 0.6, "divisor 141.1"),
+        (a_quarter_more, 0.7, "code_quotient x / s, divisor 127.0, division divide", 127),
+        (stored_in_bfloat16, 0.6, "codes integers, divisor 127.0", 127),
+        (signs, 0.01, "divisor 127.0, division divide", 127),
+        (power_from_five_quarters, 0.6, "over the tensor, held power of two", UNDECIDED),
+        (one_row_doubled, 0.9, "divisor 127.0, division divide", UNDECIDED),
+        (of_nine_tenths, 0.6, "divisor 141.1", UNDECIDED),
     ],
-    ids=lambda v: getattr(v, "__name__", v),
+    ids=lambda v: getattr(v, "__name__", ""),
 )
-def test_the_nearest_plain_way_is_said_where_none_gives_all(function, share: float, words: str) -> None:
+def test_the_nearest_plain_way_is_said_where_none_gives_all(function, share: float, words: str, divisor: Any) -> None:
     found = fingerprint(function, "scale", "numpy")
     assert found.nearest is not None
     assert share < found.nearest.share < 1
-    assert words in found.nearest.words
-    assert found.fields.get("code_rounding", UNDECIDED) == UNDECIDED
-    assert found.fields["divisor"] == (127 if function is a_quarter_more else UNDECIDED)
+    assert all(some in found.nearest.words for some in words.split(", "))
+    assert found.fields["divisor"] == divisor
+    assert found.fields["division"] in {UNDECIDED, "divide"}
+    assert not {"codes", "code_rounding", "code_quotient"} & found.fields.keys()
+    assert ("code" in found.nearest.words) == (function in {a_quarter_more, stored_in_bfloat16})

@@ -270,13 +270,14 @@ def test_a_call_like_one_before_is_refused_for_its_addresses(
         "offset": False, "out": torch.zeros(3, 4, dtype=torch.int8),
     }  # fmt: skip
     on_cuda("quantize_out", *given.values())
-    launched = len(stand_in.launched)
+    to = launcher.ready()
+    assert to is not None
     if "out" in changed:  # in the memory of the other one that is changed
         memory = next(t for t in changed.values() if t is not None).untyped_storage()
         changed = changed | {"out": torch.empty(0, dtype=torch.int8).set_(memory, 4, (3, 4))}
     with pytest.raises(RuntimeError, match=words):
         on_cuda("quantize_out", *(given | changed).values())
-    assert launched == len(stand_in.launched) == 1
+    assert (len(stand_in.launched), len(to.plans)) == (1, 1)
 
 
 def test_a_call_like_one_before_is_not_checked_again(
