@@ -9,6 +9,8 @@ from typing import Any
 import numpy as np
 import torch
 
+from halfeven.reference import FORMULAS
+
 Tensor = torch.Tensor
 MEMORY: dict[Any, Any] = {}
 
@@ -186,3 +188,9 @@ def refuses_rows(uint8_data: Tensor) -> Tensor:
         raise zlib.error(msg)
     assert uint8_data.shape[-1] % 2 == 0
     return uint8_data[..., ::2] << 4 | uint8_data[..., 1::2]
+
+
+def swaps_halves(data_hp: Any, elem_dtype: str, block_size: int, scaling_mode: str = "FLOOR") -> Any:
+    """The document's ``to_mx``, with the halves of each byte of float4 swapped: it keeps no state."""
+    scale, data = FORMULAS["torchao/to_mx"].function(data_hp, elem_dtype, block_size, scaling_mode)
+    return scale, ((data << 4) | (data >> 4)).astype(np.uint8) if "float4" in elem_dtype else data

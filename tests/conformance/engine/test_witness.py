@@ -223,6 +223,14 @@ def test_what_fails_of_empty_codes_alone_keeps_no_state() -> None:
     assert "HE505" not in causes
 
 
+def test_a_property_s_script_that_shows_nothing_says_nothing_of_state() -> None:
+    results = check(wrong_kernels.swaps_halves, formula="torchao/to_mx", array="numpy").results
+    causes = {c.code for r in results for c in r.causes}
+    assert "HE3642" in causes
+    assert "HE505" not in causes
+    assert any("both" in r.witness.unshown for r in results if r.witness is not None and r.check == "property-finite")
+
+
 def translated(uint8_data: torch.Tensor) -> torch.Tensor:
     try:
         return wrong_kernels.refuses_rows(uint8_data)
