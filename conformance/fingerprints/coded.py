@@ -1,7 +1,7 @@
 """What comes with scales: zero points, and codes of the data."""
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import product
 from typing import Any
 
@@ -21,6 +21,7 @@ __all__ = ["Beside", "beside_scales"]
 _LOWS = (0, -128, -127, -8, -7, -32768)
 _GRIDS = ((-128, 127), (-127, 127), (0, 255), (-8, 7), (-7, 7), (0, 15), (-2147483648, 2147483647))
 _OFFSETS = (0.0, 8.0, 128.0)
+_ZERO_POINT = "the zero point"
 _FLOATS = ("float8_e4m3fn", "float8_e5m2", "float4_e2m1fn")
 _ADDED = "half-up, added with the offset"
 _NEIGHBOURS = "two to a byte, neighbours, the first in the"
@@ -51,12 +52,16 @@ def beside_scales(made: Made, seen: Sequence[Answered], which: int, dtype: str, 
     fields: dict[str, tuple[Any, ...]] = {}
     near: dict[str, Any] = {}
     lost = given = 0
-    for i, a in enumerate(seen[0].answer):
-        if i == which or i in known:
-            continue
-        came = [s.answer[i] for s in seen]
-        found = _zero_points(made, came, dtype) if a.size == made.came[0].size else {}
-        if not found and a.size in {seen[0].x.size, seen[0].x.size // 2}:
+    others = {i: [s.answer[i] for s in seen] for i in range(len(seen[0].answer)) if i != which and i not in known}
+    for i, came in [*others.items()]:
+        if came[0].size == made.came[0].size and (found := _zero_points(made, came, dtype)):
+            fields |= found
+            del others[i]
+            if np.unique(np.concatenate(came)).size > 1:
+                made = replace(made, zeros=tuple(came))
+    for came in others.values():
+        found = {}
+        if came[0].size in {seen[0].x.size, seen[0].x.size // 2}:
             found = _codes(made, came, dtype)
             if not found and not near:
                 near, given = _nearest_codes(made, came, dtype)
@@ -174,7 +179,8 @@ def _ways_of_codes(made: Made) -> Iterator[dict[str, Any]]:
     own = [{"code_quotient": how, "code_scale": of} for how, of in by_scale]
     for way in [*own, *({"code_quotient": how} for how in _by_magnitude(made))]:
         yield from ({"codes": target, **way} for target in _FLOATS)
-        for rounding, offset, limits in product((*ROUNDINGS, _ADDED), _OFFSETS, _GRIDS):
+        offsets = (*_OFFSETS, _ZERO_POINT) if made.zeros else _OFFSETS
+        for rounding, offset, limits in product((*ROUNDINGS, _ADDED), offsets, _GRIDS):
             whole = {"code_rounding": rounding, "code_offset": offset, "code_limits": limits}
             yield {"codes": "integers", **way, **whole}
 
@@ -204,7 +210,8 @@ def _codes_given(made: Made, way: Mapping[str, Any], i: int, came: Array, dtype:
         if way["codes"] != "integers":
             reals = decode(encode(v.astype(t), way["codes"], overflow="saturate"), way["codes"], "float64")
             return same(reals, came[at])
-        offset = t.type(way["code_offset"])
+        own = way["code_offset"] == _ZERO_POINT
+        offset = made.zeros[i][at].astype(t)[:, None] if own else t.type(way["code_offset"])
         if way["code_rounding"] == _ADDED:
             q = np.floor(v + (offset + t.type(0.5)))
         else:

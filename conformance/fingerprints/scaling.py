@@ -149,12 +149,14 @@ class Made:
         calls: of each call its parts.
         came: the scales that came, as reals.
         missed: how many of ordinary size it does not give, if it is the nearest way and no more.
+        zeros: the zero points that came with them, if they differ from part to part.
     """
 
     scaling: Scaling
     calls: tuple[Units, ...]
     came: tuple[Array, ...]
     missed: int = 0
+    zeros: tuple[Array, ...] = ()
 
 
 def stored(v: Array, held: str) -> Array:
@@ -290,7 +292,7 @@ def _alike(own: Array, came: Array) -> Iterator[Array]:
     with np.errstate(all="ignore"):
         ratio = own / came
         off = np.abs(ratio / np.median(ratio) - 1)
-    for most in (2 * _NEAR, _POWERS_APART):
+    for most in (_NEAR / 16, 2 * _NEAR, _POWERS_APART):
         if 2 * (off < most).sum() > off.size:
             yield off < most
 

@@ -116,6 +116,17 @@ def min_max(x):
     return scale, np.clip(np.rint(-low / scale), 0, 255).astype(np.int32)
 
 
+def min_max_codes(x):
+    scale, zero = (a[:, None] for a in min_max(x))
+    return np.clip(np.rint(x / scale) + zero, 0, 255).astype(np.uint8), scale, zero
+
+
+def min_max_half_added(x):
+    scale, zero = (a[:, None] for a in min_max(x))
+    codes = np.floor(x / scale + (zero.astype(F32) + F32(0.5)))
+    return np.clip(codes, 0, 255).astype(np.uint8), scale, zero
+
+
 def min_max_zero(x):
     low, high = min(x.min(), F32(0)), max(x.max(), F32(0))
     scale = max((high - low) / F32(255), np.finfo(F32).eps)
@@ -201,6 +212,8 @@ _EVEN = {"codes": "integers", "code_rounding": "half-even"}
 _OF_MAGNITUDE = ("x * (127 / the magnitude)", "x * (127 * (1 / the magnitude))")
 _EPS = "1.1920928955078125e-07 of the scale"
 
+_SHIFTED = {"zero_point": "round(-least / s)", "code_offset": "the zero point", "code_limits": (0, 255)}
+
 SCALES = [
     Kernel("amax / 127", by_127, _s(TENSOR, 127.0, least="none", held="as computed", zero="0.0")),
     Kernel("amax / 127 of rows", by_127_rows, _s(ROW, 127.0, least="none", nan="propagates")),
@@ -231,6 +244,12 @@ SCALES = [
         _s(TENSOR, 255.0, RANGE_0, least=_EPS, qmin=-128),
     ),
     Kernel("min/max alone, uint4", min_max_alone, _s(ROW, 15.0, RANGE)),
+    Kernel("min/max, uint8 with codes", min_max_codes, _s(ROW, 255.0, RANGE, code_rounding="half-even", **_SHIFTED)),
+    Kernel(
+        "min/max, a half added",
+        min_max_half_added,
+        _s(ROW, 255.0, RANGE, code_rounding="half-up, added with the offset", **_SHIFTED),
+    ),
     Kernel("min/max and the least", min_max_offset, _s(ROW, 15.0, RANGE, zero_point="the least")),
     Kernel("the least and min/max", offset_first, _s(ROW, 15.0, RANGE, zero_point="the least")),
     Kernel("the least and min/max of all", offset_of_the_tensor_first, _s(TENSOR, 15.0, RANGE, zero_point="the least")),
