@@ -377,10 +377,10 @@ def _agrees(s: Scaling, calls: Sequence[Units], came: Sequence[Array], dtype: st
     """How many scales of ordinary size a way gives; -1 where it does not give one."""
     every = 0
     for u, c in zip(calls, came, strict=True):
-        at = ordinary(u, s.of, s.within)
-        if at.any() and not same(scale_of(s, u, dtype)[at], c[at]).all():
+        own, missed = _counted(s, (u,), (c,), dtype)
+        if missed:
             return -1
-        every += int(at.sum())
+        every += own
     return every
 
 

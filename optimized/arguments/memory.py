@@ -5,7 +5,7 @@ from collections.abc import Mapping
 import torch
 from torch import Tensor
 
-__all__ = ["check_out"]
+__all__ = ["check_out", "extent"]
 
 
 def check_out(out: Tensor, dtype: torch.dtype, inputs: Mapping[str, Tensor]) -> None:
@@ -43,6 +43,11 @@ def check_out(out: Tensor, dtype: torch.dtype, inputs: Mapping[str, Tensor]) -> 
             raise RuntimeError(msg)
 
 
+def extent(t: Tensor) -> int:
+    """The bytes from the first element to the end of the last, of a tensor that has elements."""
+    return (sum(stride * (n - 1) for stride, n in zip(t.stride(), t.shape, strict=True)) + 1) * t.element_size()
+
+
 def _places_apart(t: Tensor) -> bool:
     """Whether each stride steps over all that the smaller ones reach, so that no two elements coincide."""
     reach = 0
@@ -74,8 +79,7 @@ def _overlap(a: Tensor, b: Tensor) -> bool:
 
 def _span(t: Tensor) -> tuple[int, int]:
     """The addresses of the first byte and of the byte after the last."""
-    last = sum(stride * (size - 1) for stride, size in zip(t.stride(), t.shape, strict=True))
-    return t.data_ptr(), t.data_ptr() + (last + 1) * t.element_size()
+    return t.data_ptr(), t.data_ptr() + extent(t)
 
 
 def _bytes(t: Tensor, memory: Tensor, start: int) -> Tensor:

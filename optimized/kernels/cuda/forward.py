@@ -14,10 +14,10 @@ from torch import Tensor
 
 from halfeven.optimized import arguments
 from halfeven.optimized.arguments import Blocks, dtypes
-from halfeven.optimized.arguments.memory import check_out
+from halfeven.optimized.arguments.memory import check_out, extent
 from halfeven.optimized.kernels.cuda import launcher, programs
 from halfeven.optimized.kernels.cuda.layout import ForwardRows, ForwardStrided, laid_out
-from halfeven.optimized.kernels.cuda.memory import DTYPES, NONE, check_places, extent
+from halfeven.optimized.kernels.cuda.memory import DTYPES, NONE, check_places
 
 __all__ = ["FORWARD"]
 

@@ -6,7 +6,9 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-__all__ = ["DTYPES", "NONE", "Dtype", "check_places", "extent"]
+from halfeven.optimized.arguments.memory import extent
+
+__all__ = ["DTYPES", "NONE", "Dtype", "check_places"]
 
 
 @dataclass(frozen=True)
@@ -33,11 +35,6 @@ _ORDER = (
 DTYPES = {dtype: Dtype(name, number) for number, (name, dtype) in enumerate(_ORDER)}
 #: The number of no dtype.
 NONE = len(_ORDER)
-
-
-def extent(t: Tensor) -> int:
-    """The bytes from the first element to the end of the last, of a tensor that has elements."""
-    return (sum(stride * (n - 1) for stride, n in zip(t.stride(), t.shape, strict=True)) + 1) * t.element_size()
 
 
 def check_places(tensors: Mapping[str, Tensor]) -> None:
