@@ -327,6 +327,10 @@ def _points() -> Iterator[Row]:
         yield Row("point", _pointed, {"formula": _ADDED, "point": point, "steps": asked})
     yield from (Row("recording", _recorded, {"steps": s}) for s in steps)
     yield Row("no point", _pointed, {"formula": _ADDED, "point": _Steps(), "steps": ("a",), "off": 7})
+    far, near = _Steps("2", "10", "100", "1000"), _Steps(a="1")
+    for releases in ((far,), (near, far), (far, near)):
+        row = {"formula": _ADDED, "point": far, "steps": ("abcd",), "releases": releases}
+        yield from (Row("release", _pointed, row | {"point": p}) for p in (far, replace(far, e="1"), near))
     yield Row("no choice", _pointed, {"formula": replace(_ADDED, behaviour=None), "point": _Steps(), "steps": ("a",)})
 
 
@@ -336,10 +340,12 @@ def _recorded(steps: str) -> list[str]:
     return sorted(read)
 
 
-def _pointed(formula: Formula, point: _Steps, steps: tuple[str, ...], off: int = 0) -> str:
+def _pointed(
+    formula: Formula, point: _Steps, steps: tuple[str, ...], off: int = 0, releases: tuple[_Steps, ...] = ()
+) -> str:
     asked = [{"x": 3, "steps": s} for s in steps]
-    found = points.nearest_point(formula, [(a, Answer("returned", _added(point, **a) + off)) for a in asked])
-    return repr(found)
+    rows = [(a, Answer("returned", _added(point, **a) + off)) for a in asked]
+    return repr(points.nearest_point(formula, rows, releases=releases))
 
 
 _CHECKS = {"boundaries", "result", "nan", "zero-sign"}
