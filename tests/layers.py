@@ -40,7 +40,7 @@ LAYERS = {
         ("engine.checks", "engine.function_verdict", "engine.operation_verdict", "engine.readings"),
         ("engine.mostly", "engine.told"),
         ("engine.misread",),
-        ("engine.trial", "engine.function_causes", "engine.operation_causes"),
+        ("engine.trial", "engine.function_causes", "engine.operation_causes", "engine.decisive"),
         ("engine.plan", "engine.conclude"),
         ("engine.run", "engine.pair"),
         ("workers",),

@@ -12,6 +12,7 @@ from dataclasses import replace
 import numpy as np
 
 from halfeven.conformance.engine.contract import raised
+from halfeven.conformance.engine.decisive import decided
 from halfeven.conformance.engine.formula import formula_of
 from halfeven.conformance.engine.function_causes import FunctionWhy
 from halfeven.conformance.engine.kept import Sample, Subject
@@ -57,6 +58,7 @@ def concluded(
     names = {r.name: r for r in results}
     told: dict[str, Result] = {}
     trials: list[Sample] = []
+    whys: dict[Subject, Why] = {}
     restore()  # in this process a backend may have been called
     with np.errstate(all="ignore"), warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -69,10 +71,13 @@ def concluded(
             try:
                 why, fresh = _explained(of, some, release, workers.get(of[0]))
                 trials += fresh
+                whys[of] = why
                 told |= {s.name: _told(names[s.name], s, why) for s in mine}
             except Exception as error:  # noqa: BLE001 - a mistake of ours must not lose what was found
                 said = f"error in halfeven itself: {type(error).__name__}: {error}"
                 told |= {s.name: _unsaid(names[s.name], said) for s in mine}
+        now = [told.get(r.name, r) for r in results]
+        told |= decided(now, samples, whys, workers, {r.name for r in results if not r.causes})
     lost = {s.name for s in samples if s.open} - told.keys()  # of answers that have no form outside their process
     told |= {name: _nothing_kept(names[name]) for name in lost & names.keys()}
     return [told.get(r.name, r) for r in results], trials
@@ -121,7 +126,9 @@ def _told(result: Result, sample: Sample, why: Why) -> Result:
         crashes = [raised(words) for words in sample.raised]
         cause = "; ".join([said.cause, *(crash.sentence for crash in crashes)])
         said = Told("differs", cause, (*said.causes, *crashes))
-    return replace(result, outcome=said.outcome, cause=said.cause, causes=said.causes)
+    known = {(c.code, c.sentence, c.where): c.witness for c in result.causes}  # of a run that goes on
+    causes = (replace(c, witness=known.get((c.code, c.sentence, c.where))) for c in said.causes)
+    return replace(result, outcome=said.outcome, cause=said.cause, causes=tuple(causes))
 
 
 def _unsaid(result: Result, error: str) -> Result:

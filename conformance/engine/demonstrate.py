@@ -79,6 +79,18 @@ def demonstrated(results: Iterable[Result], python: str = sys.executable, timeou
                 found[i] = _changed(found[i], "", said)
             if sentence == AFTER or (sentence == ALONE and is_everywhere(found[i])):
                 found[i] = unsteady(found[i], sentence)
+    return _each_cause(found, python, timeout)
+
+
+def _each_cause(results: Sequence[Result], python: str, timeout: float) -> list[Result]:
+    """The results; of the witnesses that single causes have, those without a script or whose script showed it."""
+    own = [(i, c, c.witness) for i, r in enumerate(results) for c in r.causes if c.witness and not c.witness.reproduced]
+    found = list(results)
+    for (i, cause, w), came in zip(own, run_alone([w.script for _, _, w in own], python, timeout), strict=True):
+        if w.script:
+            now = replace(w, reproduced=True, longer="") if came.differs else None
+            causes = (replace(c, witness=now) if c is cause else c for c in found[i].causes)
+            found[i] = replace(found[i], causes=tuple(causes))
     return found
 
 

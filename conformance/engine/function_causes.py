@@ -1,8 +1,9 @@
 """Why the answers to a documented function differ: the choices of its behaviour, a release, or the calls' shape."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
+from typing import Any
 
 import numpy as np
 
@@ -11,14 +12,15 @@ from halfeven.conformance.configuration import Array, Granularity
 from halfeven.conformance.engine.argument import Argument
 from halfeven.conformance.engine.call import CallShape, arguments_of, breaches
 from halfeven.conformance.engine.contract import by_kind, fault, formed, raised
-from halfeven.conformance.engine.evidence import Judged
+from halfeven.conformance.engine.evidence import Evidence, Judged
 from halfeven.conformance.engine.judge import Difference, answer_of, differences
 from halfeven.conformance.engine.kept import Sample
 from halfeven.conformance.engine.misread import Misread, misread
 from halfeven.conformance.engine.mostly import Mostly, Row, agrees, exactly, gives, holds, mostly, partly
 from halfeven.conformance.engine.points import nearest_point
 from halfeven.conformance.engine.region import Region, of_shapes
-from halfeven.conformance.engine.told import Told, choices, fewest, said, unknown
+from halfeven.conformance.engine.told import Deciding, Told, choices, fewest, said, unknown
+from halfeven.conformance.engine.tries import Trial
 from halfeven.conformance.report.model import Cause, OutcomeName
 from halfeven.reference import Grid
 from halfeven.reference.behaviour import Behaviour
@@ -145,6 +147,15 @@ class FunctionWhy:
             return Told(outcome, differs, apart)
         rest = self._rest(rows, outcome, differs)
         return replace(rest, cause="; ".join(filter(None, (rest.cause, said(apart)))), causes=(*rest.causes, *apart))
+
+    def deciding(self, sample: Sample, cause: Cause) -> Deciding:
+        """Calls that the choice alone gives; where there are none, those that need it beside others."""
+        asked = zip(sample.calls, _rows(sample), strict=True)
+        differ = [(call, row) for call, row in asked if not breaches(row.seen) and not self._agrees(row)]
+        for alone in self._tests(cause):
+            if found := [call for call, row in differ if alone(row)]:
+                return Deciding(found, partial(_decides, alone))
+        return Deciding()
 
     def refuted(self, compared: Sequence[Judged]) -> Mapping[int, Array]:
         """The calls that are answered otherwise than it says."""
@@ -284,6 +295,19 @@ class FunctionWhy:
         is_read = self.misread is not None and agrees(self.claimed, self.misread.read(row))
         return not is_read and not any(gives(function, row) for function in found)
 
+    def _tests(self, cause: Cause) -> Iterator[Callable[[Row], bool]]:
+        """Which calls show a cause: given with it alone, those that need it first; then given beside others."""
+        behaviour, point = self.claimed.behaviour, self.point
+        if behaviour is None or point is None:
+            return
+        for name in behaviour.changes(point):
+            if choices(behaviour, point, [name]) == (cause,):
+                only = self.claimed.at(replace(behaviour, **{name: getattr(point, name)}))
+                rest = self.claimed.at(replace(point, **{name: getattr(behaviour, name)}))
+                yield partial(_given_but, only, rest)
+                yield partial(gives, only)
+                yield partial(_given_but, self.claimed.at(point), rest)
+
     def _choices(self, point: Behaviour | None, rows: Sequence[Row]) -> tuple[Cause, ...]:
         behaviour = self.claimed.behaviour
         if behaviour is None or point is None:
@@ -303,6 +327,16 @@ class FunctionWhy:
 def _rows(sample: Sample) -> list[Row]:
     pairs = zip(sample.calls, sample.answers, strict=True)
     return [Row(arguments_of(c.named), a, c.shape, sample.name) for c, a in pairs]
+
+
+def _given_but(function: Callable[..., Any], other: Callable[..., Any], row: Row) -> bool:
+    """Whether the one function gives an answer, and the other does not."""
+    return gives(function, row) and not gives(other, row)
+
+
+def _decides(shows: Callable[[Row], bool], _: Evidence, t: Trial) -> bool:
+    """Whether a trial is such a call."""
+    return shows(Row(arguments_of(t.call.named), t.actual, t.call.shape, ""))
 
 
 def _rank(version: str, own: tuple[str, ...], release: str) -> tuple[bool, bool]:

@@ -1,15 +1,15 @@
 """Why the answers to an operation differ: the model, or the models by region, that give all of them."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
 
 from halfeven.conformance.codes import code_of, other, reading_code, region_code
-from halfeven.conformance.configuration import Array, Granularity
-from halfeven.conformance.engine.evidence import Judged
+from halfeven.conformance.configuration import Array, Case, Granularity
+from halfeven.conformance.engine.evidence import Evidence, Judged
 from halfeven.conformance.engine.explain import Explanation, Part, explain
 from halfeven.conformance.engine.fitting.elements import Elements, Observed, elements_of
 from halfeven.conformance.engine.fitting.factor import factors
@@ -18,7 +18,8 @@ from halfeven.conformance.engine.fitting.where import facts_of
 from halfeven.conformance.engine.kept import Sample, Subject, shared
 from halfeven.conformance.engine.piecewise import is_whole, piecewise
 from halfeven.conformance.engine.region import Region, of_shapes, words_of
-from halfeven.conformance.engine.told import Told, choices, fewest, said, unknown
+from halfeven.conformance.engine.told import Deciding, Told, choices, fewest, said, unknown
+from halfeven.conformance.engine.tries import Trial, case_of
 from halfeven.conformance.report.model import Cause, OutcomeName
 from halfeven.reference import Grid
 from halfeven.reference.model import EvaluationModel
@@ -101,6 +102,15 @@ class OperationWhy:
             return Told("explained", f"as {profiles[0]}: {said(found)}", found)
         return Told("differs", said(found), found)
 
+    def deciding(self, sample: Sample, cause: Cause) -> Deciding:
+        """Single elements that the choice alone gives; where there are none, those that need it beside others."""
+        answers = [a for a in sample.observed(self.subject) if a.where is not None and len(a.where)]
+        for alone in self._tests(cause):
+            found = [case for a in answers for case in _elements(a, alone(a))]
+            if found:
+                return Deciding(found, partial(_decides, alone))
+        return Deciding()
+
     def refuted(self, compared: Sequence[Judged]) -> Mapping[int, Array]:
         """What no part gives."""
         asked = [a for a in compared if a.case is not None]
@@ -173,22 +183,42 @@ class OperationWhy:
         if part.model is None or not part.words:
             return _without_model(self.profile.model, part)
         wanted = [self._given(part, a) for a in answers]
-        reading = (_READING,) if part.reading else ()
 
         def fits(names: tuple[str, ...]) -> bool:
-            changed = {n: getattr(part.model, n) for n in names if n != _READING}
-            fewer = replace(
-                part, model=replace(self.profile.model, **changed), reading=part.reading if _READING in names else ""
-            )
-            given = (self._given(fewer, a) for a in answers)
+            given = (self._given(self._with(part, names), a) for a in answers)
             return all((g | ~w).all() for g, w in zip(given, wanted, strict=True))
 
-        names, where = fewest([*reading, *part.changes], fits), self._place(part)
-        chosen = [n for n in names if n != _READING]
-        found = choices(self.profile.model, part.model, chosen, where)
+        return self._named(part, fewest(_names(part), fits))
+
+    def _named(self, part: Part, names: Sequence[str]) -> tuple[Cause, ...]:
+        """The causes that some of a part's choices are."""
+        where, model = self._place(part), part.model or self.profile.model
+        found = choices(self.profile.model, model, [n for n in names if n != _READING], where)
         if _READING not in names:
             return found
         return (Cause(reading_code(part.reading), other()["reading"][part.reading][1], where), *found)
+
+    def _with(self, part: Part, names: Sequence[str]) -> Part:
+        """The part with some of its choices, and else as claimed."""
+        changed = {n: getattr(part.model, n) for n in names if n != _READING}
+        model = replace(self.profile.model, **changed)
+        return replace(part, model=model, reading=part.reading if _READING in names else "")
+
+    def _tests(self, cause: Cause) -> Iterator[Callable[[Observed], Array]]:
+        """Which elements show a cause: given with it alone, those that need it first; then given beside others."""
+        parts = (p for p in self.parts if p.model is not None)
+        found = next(((p, n) for p in parts for n in _names(p) if self._named(p, (n,)) == (cause,)), None)
+        if found is None:
+            return
+        part, name = found
+        only, rest = self._with(part, (name,)), self._with(part, [n for n in _names(part) if n != name])
+        yield partial(self._given_but, only, rest)
+        yield partial(self._given, only)
+        yield partial(self._given_but, part, rest)
+
+    def _given_but(self, part: Part, other: Part, seen: Observed) -> Array:
+        """Which of the answers a part gives, and another does not."""
+        return np.asarray(self._given(part, seen) & ~self._given(other, seen))
 
     def _place(self, part: Part) -> str:
         """Where a part holds, in words: that which has no words of its own is what the others leave."""
@@ -235,6 +265,25 @@ class OperationWhy:
         return np.asarray(
             np.logical_and.reduce([part.given(groups), *(r.mask(facts) | r.open(facts) for r in part.where)])
         )
+
+
+def _names(part: Part) -> list[str]:
+    """The choices of a part, an argument read otherwise the first."""
+    return [*((_READING,) if part.reading else ()), *part.changes]
+
+
+def _elements(seen: Observed, shown: Array) -> Iterator[Case]:
+    """Those elements of an answer that differ and are shown, each alone."""
+    case = seen.case
+    for i in np.asarray(seen.where)[shown[seen.where]]:
+        yield Case(replace(case.configuration, shape=(1,)), case.x[i : i + 1], case.scale[i], case.zero[i])
+
+
+def _decides(shows: Callable[[Observed], Array], e: Evidence, t: Trial) -> bool:
+    """Whether the element that a trial shows is such a one."""
+    if t.difference.comparison is None:
+        return False
+    return bool(shows(Observed(case_of(e, t.call), np.asarray(t.actual.value), shape=t.call.shape))[t.at])
 
 
 def _seen(asked: Judged) -> Observed:

@@ -24,9 +24,10 @@ from halfeven.conformance.engine.norm import is_measured
 from halfeven.conformance.engine.plan import plan
 from halfeven.conformance.engine.readings import nearer, read_otherwise
 from halfeven.conformance.engine.tier import Tier
+from halfeven.conformance.engine.tries import aside
 from halfeven.conformance.engine.witness import witness
 from halfeven.conformance.environment import restore
-from halfeven.conformance.report.model import OutcomeName, Result, Witness
+from halfeven.conformance.report.model import OutcomeName, Result
 from halfeven.conformance.workers import Worker
 
 __all__ = ["Answered", "answered", "run"]
@@ -211,7 +212,7 @@ def _result(
         unit=e.unit if counted else "",
         cause=cause,
         detail=detail,
-        witness=_aside(e.worker, lambda: show(e)) if parting else None,
+        witness=aside(e.worker, lambda: show(e)) if parting else None,
         seconds=round(time.perf_counter() - start, 4),
         ended=ended,
         asked=e.made,
@@ -224,17 +225,6 @@ def _result(
         result if is_open else replace(result, causes=broken(result, e.raised)),
         sampled(e, result.name, is_open=is_open, against=against) if kept else None,
     )
-
-
-def _aside(worker: Worker, make: Callable[[], Witness | None]) -> Witness | None:
-    """A witness is made smaller by asking; no device is asked another time for it: what is missing stays as it was."""
-    missing = getattr(worker, "missing", None)
-    before = dict(missing or {})
-    found = make()
-    if missing is not None:
-        missing.clear()
-        missing.update(before)
-    return found
 
 
 def _smoke_failure(item: Item, worker: Worker) -> Result | None:

@@ -1,6 +1,6 @@
 """What is said of one result once all answers are explained; what explanations of operations and functions share."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 from typing import Any, Protocol
@@ -8,16 +8,18 @@ from typing import Any, Protocol
 import numpy as np
 
 from halfeven.conformance.codes import NEAREST, UNKNOWN, code_of
-from halfeven.conformance.configuration import Array, Granularity
-from halfeven.conformance.engine.evidence import Judged
+from halfeven.conformance.configuration import Array, Case, Granularity
+from halfeven.conformance.engine.call import Call
+from halfeven.conformance.engine.evidence import Evidence, Judged
 from halfeven.conformance.engine.kept import Sample
+from halfeven.conformance.engine.tries import Trial
 from halfeven.conformance.report import causes
 from halfeven.conformance.report.model import Cause, OutcomeName
 from halfeven.conformance.report.words import percent
 from halfeven.reference import Grid
 from halfeven.reference.behaviour import Behaviour
 
-__all__ = ["Told", "Why", "choices", "fewest", "said", "unknown"]
+__all__ = ["Deciding", "Told", "Why", "choices", "fewest", "said", "unknown"]
 
 
 @dataclass(frozen=True)
@@ -27,6 +29,19 @@ class Told:
     outcome: OutcomeName
     cause: str
     causes: tuple[Cause, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class Deciding:
+    """Calls that differ by one cause, whatever else is done.
+
+    Attributes:
+        asked: of a function its calls; of an operation single elements, in one configuration.
+        shows: whether a trial differs by the cause.
+    """
+
+    asked: Sequence[Call | Case] = ()
+    shows: Callable[[Evidence, Trial], bool] = lambda _e, _t: False
 
 
 class Why(Protocol):
@@ -42,6 +57,9 @@ class Why(Protocol):
 
     def told(self, sample: Sample, outcome: OutcomeName, differs: str) -> Told:
         """What it says of a result with these answers, which ``differs`` so."""
+
+    def deciding(self, sample: Sample, cause: Cause) -> Deciding:
+        """The calls of a result with these answers that differ by one of its causes alone, or by it beside others."""
 
     def refuted(self, compared: Sequence[Judged]) -> Mapping[int, Array]:
         """By ``id``, the answers that it does not give, and where in them."""

@@ -3,7 +3,7 @@
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -16,13 +16,15 @@ from halfeven.conformance.engine.exhaustive.patterns import Patterns
 from halfeven.conformance.engine.formula import formula_of
 from halfeven.conformance.engine.judge import Difference, answer_of, differences
 from halfeven.conformance.engine.setting import evaluation_of
+from halfeven.conformance.workers import Worker
 from halfeven.reference.blocks import Array
 
-__all__ = ["Trial", "Tries", "alike", "case_of", "operation_of", "pair", "pointed", "trial_of"]
+__all__ = ["Trial", "Tries", "alike", "aside", "case_of", "operation_of", "pair", "pointed", "trial_of"]
 
 _CALLS, _SECONDS = 200, 15.0
 _REFUSED = 20  # calls that a refusal counts for: who is asked may have no other answers than those it gave
 _ALWAYS = 40  # calls, however long they take: what is said shall not depend on the machine
+_T = TypeVar("_T")
 
 
 @dataclass(frozen=True, eq=False)
@@ -138,6 +140,17 @@ def _kind(t: Trial) -> tuple[Any, ...]:
 def _class(value: Any) -> str:
     number = float(value)
     return "nan" if np.isnan(number) else "inf" if np.isinf(number) else "zero" if number == 0 else "number"
+
+
+def aside(worker: Worker, make: Callable[[], _T]) -> _T:
+    """What ``make`` gives; no device is asked another time for it: what a worker has no answer to stays as it was."""
+    missing = getattr(worker, "missing", None)
+    before = dict(missing or {})
+    found = make()
+    if missing is not None:
+        missing.clear()
+        missing.update(before)
+    return found
 
 
 Judge = Callable[[Evidence, Call, Answer, tuple[Call, ...]], Trial | None]

@@ -22,7 +22,7 @@ from halfeven.conformance.report.model import Witness
 from halfeven.conformance.report.words import AFTER_OTHERS
 from halfeven.conformance.requirement import Arguments
 
-__all__ = ["hexadecimal", "spoken", "witness"]
+__all__ = ["hexadecimal", "shown", "spoken", "witness"]
 
 _WORDS = 400  # of an argument in a witness
 _LOOKED_AT = 16  # findings
@@ -41,13 +41,13 @@ def witness(e: Evidence, cause: str = "") -> Witness | None:
     for t in _candidates(e, cause):
         last = last or t
         if t.actual.message.startswith("timed out"):
-            return _shown(e, t)
+            return shown(e, t)
         for before in _histories(e, t):
             again = tries(t.call, before)
             if again is not None and alike(again, t):
                 smallest = shrunk(again, tries)
                 _learned(e, smallest)
-                return _shown(e, smallest)
+                return shown(e, smallest)
         if tries.spent:
             break
     if last is None:
@@ -122,7 +122,7 @@ def _histories(e: Evidence, t: Trial) -> Iterator[tuple[Call, ...]]:
             yield tuple(e.history[max(place - count, 0) : place])
 
 
-def _shown(e: Evidence, t: Trial) -> Witness:
+def shown(e: Evidence, t: Trial) -> Witness:
     """The witness with its script, and one that makes other calls first, which may play a part."""
     try:
         found = replace(_bare(e, t), script=script(e, t))

@@ -11,7 +11,7 @@ from halfeven.conformance.explaining.numbers import real
 from halfeven.conformance.explaining.value import explain_value
 from halfeven.conformance.nearest import nearest
 from halfeven.conformance.report import codec
-from halfeven.conformance.report.causes import words
+from halfeven.conformance.report.causes import own, words
 from halfeven.conformance.report.model import Report, Result, Witness
 from halfeven.reference import Grid
 from halfeven.reference.systems import PROFILES
@@ -63,7 +63,7 @@ def _found(report: Report, wanted: str) -> Result:
         if not by_code:
             msg = f"{wanted} is not accepted: no witness of the report has this cause"
             raise ValueError(msg)
-        return min(by_code, key=lambda r: "formula" in r.configuration)
+        return min(own(by_code, (wanted.upper(),)) or by_code, key=lambda r: "formula" in r.configuration)
     found = [r for r in shown if wanted in {r.id, r.name}]
     if len(found) == 1:
         return found[0]

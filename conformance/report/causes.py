@@ -1,11 +1,12 @@
 """Results put together by what the implementation does, across requirements and backends: a cause is told once."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
 
 from halfeven.conformance.report.groups import SEVERITY, Group
 from halfeven.conformance.report.model import CONFORMING, Cause, Result
 
-__all__ = ["UNKNOWN", "by_cause", "cause", "entries", "measured", "together", "words"]
+__all__ = ["UNKNOWN", "by_cause", "cause", "entries", "measured", "own", "shown", "together", "words"]
 
 #: Where nothing that is known computes so; such results have this in common and nothing else.
 UNKNOWN = "no known behaviour gives these answers"
@@ -45,6 +46,17 @@ def together(found: Group) -> list[str]:
     """The codes that every result of a cause has too: it was seen with them alone."""
     codes = [{c.code for c in entries(r)} - {found.key[0]} for r in found.results]
     return sorted(set.intersection(*codes)) if codes else []
+
+
+def own(results: Iterable[Result], key: Sequence[str]) -> list[Result]:
+    """The results of which this cause has a witness of its own, in place of theirs; of ``key`` a code is enough."""
+    pairs = ((r, c) for r in results for c in r.causes if c.witness is not None)
+    return [replace(r, witness=c.witness) for r, c in pairs if (c.code, c.sentence, c.where)[: len(key)] == (*key,)]
+
+
+def shown(found: Group) -> Result:
+    """The result to show of a cause: with the witness that differs by this cause, where others stand beside it."""
+    return Group(found.key, tuple(own(found.results, found.key)) or found.results).shown
 
 
 def measured(said: str) -> str:

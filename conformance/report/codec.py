@@ -13,7 +13,7 @@ from numbers import Integral
 from pathlib import Path
 from typing import Any
 
-from halfeven.conformance.report.causes import by_cause, together
+from halfeven.conformance.report.causes import by_cause, shown, together
 from halfeven.conformance.report.journal import Absent, Entry, Journal, Kept, Known, Plan
 from halfeven.conformance.report.model import SCHEMA_VERSION, BackendRecord, Cause, Report, Result, Witness
 from halfeven.conformance.report.schema import check, minor
@@ -217,7 +217,7 @@ def _causes(report: Report) -> list[dict[str, Any]]:
         entry = {"code": code, "sentence": sentence, "where": where, "share": next(filter(None, shares), "")}
         names = [r.backend for r in one.results]
         backends = {name: names.count(name) for name in sorted({*names})}
-        found.append(entry | {"with": together(one), "backends": backends, "shown": one.shown.name})
+        found.append(entry | {"with": together(one), "backends": backends, "shown": shown(one).name})
     return found
 
 
@@ -230,9 +230,13 @@ def _upgrade(data: dict[str, Any]) -> None:
                 for name, value in added.items():
                     record.setdefault(name, value)
     for result in data.get("results", ()) if isinstance(data.get("results"), list) else ():
-        shown = result.get("witness") if isinstance(result, dict) else None
-        if isinstance(shown, dict) and shown.keys().isdisjoint(_SINCE_2):  # its script was not run alone
-            shown |= {**_SINCE_2, "reproduced": False}
+        made = result.get("witness") if isinstance(result, dict) else None
+        if isinstance(made, dict) and made.keys().isdisjoint(_SINCE_2):  # its script was not run alone
+            made |= {**_SINCE_2, "reproduced": False}
+        causes = result.get("causes") if isinstance(result, dict) else None
+        for cause in causes if isinstance(causes, list) else ():
+            if isinstance(cause, dict):
+                cause.setdefault("witness", None)  # since 1.3
 
 
 def _check_whole(report: Report, source: str) -> None:
@@ -279,8 +283,12 @@ def _backend(data: Mapping[str, Any]) -> BackendRecord:
 
 def result_of(data: Mapping[str, Any]) -> Result:
     """A result of its fields as plain data."""
-    witness, causes = data["witness"], tuple(Cause(**c) for c in data["causes"])
-    return Result(**{**data, "witness": None if witness is None else Witness(**witness), "causes": causes})
+    causes = tuple(Cause(**{**c, "witness": _witness(c)}) for c in data["causes"])
+    return Result(**{**data, "witness": _witness(data), "causes": causes})
+
+
+def _witness(data: Mapping[str, Any]) -> Witness | None:
+    return None if data["witness"] is None else Witness(**data["witness"])
 
 
 def _plain(value: object, where: str) -> Any:

@@ -22,7 +22,7 @@ OutcomeName = Literal[
 CONFORMING: frozenset[OutcomeName] = frozenset(
     {"exact", "as measured", "bounded", "budgeted", "implementation-defined"}
 )
-SCHEMA_VERSION = "1.2"
+SCHEMA_VERSION = "1.3"
 #: The most characters that are kept of what a backend may say at any length.
 LONGEST = {"cause": 600, "detail": 16_384, "value": 4_096, "script": 65_536, "fact": 600}
 #: In the documents' order, as ``halfeven.reference`` has them: said here too, so that reports are read without NumPy.
@@ -91,12 +91,14 @@ class Cause:
         sentence: what the implementation does, then what the document says.
         where: the calls or values in which it does so, such as "the last n mod 8 elements"; empty where in all.
         share: of the answers there, those that it gives, in words; empty where it gives all.
+        witness: where other causes stand beside it in every check, a call that differs by it; one result has it.
     """
 
     code: str
     sentence: str
     where: str = ""
     share: str = ""
+    witness: Witness | None = None
 
     def __post_init__(self) -> None:  # noqa: D105 - it may quote a backend
         _cut(self, "cause", ("sentence", "where", "share"))

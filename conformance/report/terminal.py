@@ -4,7 +4,7 @@ import textwrap
 from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
 
-from halfeven.conformance.report.causes import by_cause, measured, together, words
+from halfeven.conformance.report.causes import by_cause, measured, own, shown, together, words
 from halfeven.conformance.report.groups import SEVERITY, Group, backends, largest
 from halfeven.conformance.report.model import Report, Result, Witness
 from halfeven.conformance.report.printable import printable
@@ -98,7 +98,7 @@ def _causes(report: Report, found: Sequence[Group], width: int) -> list[str]:
         counted = count(len(one.results), "check") + (f", {count(len(names), 'backend')}" if several else "")
         lines += _with_count(shorten(_headed(one), _WORDS), counted, width)
         below = [_by_backend(names)] if len(names) > 1 else []
-        below += [*_shares(one), _witness(one.shown), *_claims(one)] if place < _SHOWN else []
+        below += [*_shares(one), _witness(shown(one)), *_claims(one)] if place < _SHOWN else []
         lines += [line for said in below for line in _wrapped(said, width, first="    ", then="    ")]
     if len(found) > _CAUSES:
         lines.append(f"{count(len(found) - _CAUSES, 'more cause')} in the report")
@@ -189,24 +189,25 @@ def short(results: Sequence[Result], require: str = EACH, lacks: Collection[str]
         reasons = sorted({shorten(r.detail or r.cause, _WORDS) for r in results} - {""})
         said = ["nothing ran: no value was compared, so this is a failure", *(f"  {r}" for r in reasons[:3])]
         return printable("\n".join(said))
-    shown = whole.shown
-    head = f"{shown.backend} against profile {shown.profile}: {share(whole, require, lacks)}"
-    return printable("\n".join([f"{head}; {count(whole.points, 'value')} compared", *_differences(whole, shown)]))
+    worst = whole.shown
+    head = f"{worst.backend} against profile {worst.profile}: {share(whole, require, lacks)}"
+    return printable("\n".join([f"{head}; {count(whole.points, 'value')} compared", *_differences(whole, worst)]))
 
 
-def _differences(whole: Group, shown: Result) -> Iterator[str]:
+def _differences(whole: Group, worst: Result) -> Iterator[str]:
     if not whole.parting:
         return
     found = by_cause(whole.results)
     for one in found[:_SHOWN]:
         yield f"  {shorten(_headed(one), _WORDS)} ({count(len(one.results), 'check')})"
+        yield from (f"    {_witness(shown(one))}" for _ in own(one.results, one.key)[:1])
     if len(found) > _SHOWN:
         yield f"  {count(len(found) - _SHOWN, 'more cause')} in .results"
-    far = steps(largest([shown]))
-    yield f"  {shown.requirement}" + (f", by {'up to ' if shown.steps > 1 else ''}{far}:" if far else ":")
-    w = shown.witness
+    far = steps(largest([worst]))
+    yield f"  {worst.requirement}" + (f", by {'up to ' if worst.steps > 1 else ''}{far}:" if far else ":")
+    w = worst.witness
     if w is None:
-        yield from (f"    {line}" for line in shown.detail.strip().splitlines()[-3:])
+        yield from (f"    {line}" for line in worst.detail.strip().splitlines()[-3:])
     elif w.scale:
         yield f"    {_input(w)}"
         yield f"    expected {w.expected}, got {w.actual}"

@@ -1,6 +1,7 @@
 """Witnesses of reports explained: what the report expected is what the explanation computes."""
 
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -8,6 +9,7 @@ import pytest
 from halfeven.conformance.cli import main
 from halfeven.conformance.explaining.witness import explain_witness
 from halfeven.conformance.report import codec
+from halfeven.conformance.report.model import Cause
 
 REPORTS = sorted((Path(__file__).parents[3] / "reports").glob("*/report.json"))
 TORCH = next(p for p in REPORTS if p.parent.name.startswith("torch-"))
@@ -41,6 +43,17 @@ def test_a_folder_and_a_code(capsys: pytest.CaptureFixture[str]) -> None:
     shown = capsys.readouterr().out
     assert found.result.name in shown
     assert "\nHE101  multiplies by 1/s where the document divides by s" in shown
+
+
+def test_a_code_has_the_witness_that_is_its_own(tmp_path: Path) -> None:
+    report = codec.read_json(TORCH)
+    r = next(r for r in report.results if r.witness is not None and r.witness.scale and r.causes)
+    assert r.witness is not None
+    own = replace(r.witness, x="0x40a00000 (5.0)")
+    causes = (*r.causes, Cause("HE701", "uses the narrow grid", witness=own))
+    codec.write_json(replace(report, results=(replace(r, causes=causes),), expected=1), tmp_path / "report.json")
+    assert explain_witness(f"{tmp_path}#HE701").result.witness == own
+    assert explain_witness(f"{tmp_path}#{r.causes[0].code}").result.witness == r.witness
 
 
 def test_the_witness_of_a_function_is_shown_as_it_is(capsys: pytest.CaptureFixture[str]) -> None:

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from halfeven.conformance.report.model import BackendRecord, OutcomeName, Report, Result, Witness
+from halfeven.conformance.report.model import BackendRecord, Cause, OutcomeName, Report, Result, Witness
 
 SCRIPT = """\
 import numpy as np
@@ -66,6 +66,13 @@ def _result(
         "seconds": 0.25,
     }
     return Result(**(given | changes))
+
+
+@pytest.fixture
+def apart() -> Result:
+    """A result of two causes, of which the second has a witness of its own."""
+    own = replace(WITNESS, x="0x40a00000 (5.0)", script="own = 1", where="alone")
+    return _result("odd", "differs", causes=(Cause("HE111", "rounds"), Cause("HE701", "narrows", "int8", witness=own)))
 
 
 @pytest.fixture

@@ -163,6 +163,18 @@ def test_a_bad_file_is_refused_by_path_pointer_value_and_what_is_accepted(
         assert part in message
 
 
+def test_a_witness_of_a_cause_is_kept_and_before_1_3_there_is_none(apart: Result, report: Any, tmp_path: Path) -> None:
+    made = report(apart)
+    data = to_dict(made)
+    assert from_dict(data) == made
+    append(tmp_path / "journal.jsonl", apart)
+    assert [*read_journal(tmp_path / "journal.jsonl").results.values()] == [apart]
+    for cause in data["results"][0]["causes"]:
+        del cause["witness"]
+    bare = tuple(replace(c, witness=None) for c in apart.causes)
+    assert from_dict(data | {"schema_version": "1.2"}).results == (replace(apart, causes=bare),)
+
+
 def test_a_later_minor_version_is_read(mixed: Report) -> None:
     assert from_dict(to_dict(mixed) | {"schema_version": "1.9"}).schema_version == "1.9"
     assert SCHEMA_VERSION.startswith("1.")

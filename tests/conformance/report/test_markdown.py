@@ -115,6 +115,14 @@ def test_causes_of_which_one_call_is_shown_stand_over_it_together(result: Any, r
     assert text.count("#### HE1") == 1
 
 
+def test_a_cause_with_a_witness_of_its_own_stands_over_that(apart: Any, report: Any) -> None:
+    _, one, other = to_markdown(report(apart)).split("#### HE")
+    assert one.startswith("111 rounds\n")
+    assert other.startswith("701 narrows (int8)\n")
+    assert ["0x3f000000" in part for part in (one, other)] == [True, False]
+    assert ["own = 1" in part for part in (one, other)] == [False, True]
+
+
 def test_that_scripts_were_run_is_said_only_where_there_is_one(result: Any, report: Any) -> None:
     shown = result("a", "differs")
     bare = replace(shown, witness=replace(shown.witness, reproduced=False, unshown="no source"))

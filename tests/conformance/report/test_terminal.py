@@ -193,6 +193,16 @@ def test_short_shows_the_causes_and_the_first_witness_with_its_script(result: Ma
     assert text.endswith("    print(expected, actual)")
 
 
+def test_a_cause_shows_the_witness_that_is_its_own(apart: Result, report: Make) -> None:
+    own, of_check = ("x 0x40a00000 (5.0), scale", "x 0x3f000000 (0.5), scale")
+    text = to_text(report(apart), 200)
+    assert text.index("HE111 rounds") < text.index(of_check) < text.index("HE701 narrows") < text.index(own)
+    lines = short([apart]).splitlines()
+    [at] = [i for i, line in enumerate(lines) if own in line]
+    assert lines[at - 1].startswith("  HE701 ")
+    assert sum(of_check in line for line in lines) == 1
+
+
 def test_short_of_a_crash_ends_with_its_error(result: Make) -> None:
     text = short([result("huge", "crashed", cause="RuntimeError", detail="Traceback\n a\n b\nRuntimeError: boom")])
     assert "torchao/quantize/huge" in text

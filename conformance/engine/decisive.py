@@ -1,0 +1,126 @@
+"""The witness of one cause among several: a call that differs by it alone, however much else is done.
+
+The witness of a check was found before its causes were known. Where several things are done otherwise its call may
+differ by any of them, so each cause that no check has alone gets a call of its own, if one is found.
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from collections.abc import Set as AbstractSet
+from dataclasses import replace
+from functools import partial
+
+import numpy as np
+
+from halfeven.conformance.configuration import Case, Configuration
+from halfeven.conformance.engine.call import Answer, Call, numbers, sent
+from halfeven.conformance.engine.evidence import Evidence
+from halfeven.conformance.engine.item import Item
+from halfeven.conformance.engine.kept import Sample, Subject
+from halfeven.conformance.engine.shrink import shrunk
+from halfeven.conformance.engine.told import Deciding, Why
+from halfeven.conformance.engine.tries import Trial, Tries, aside, trial_of
+from halfeven.conformance.engine.witness import shown
+from halfeven.conformance.report.model import Cause, Result, Witness
+from halfeven.conformance.requirement import Requirement
+from halfeven.conformance.workers import Worker
+
+__all__ = ["decided"]
+
+_RESULTS = 4  # in which a call is sought, of those with one cause
+_ASKED = 16  # calls, the simplest
+
+
+def decided(
+    results: Iterable[Result],
+    samples: Iterable[Sample],
+    whys: Mapping[Subject, Why],
+    workers: Mapping[str, Worker],
+    names: AbstractSet[str],
+) -> dict[str, Result]:
+    """By name the results of which a cause has a witness of its own now.
+
+    Args:
+        results: with their causes.
+        samples: what is kept of their answers.
+        whys: the explanations that the causes come from.
+        workers: by backend's name, where a call is asked.
+        names: of the results that may get a witness.
+    """
+    every, kept = list(results), {s.name: s for s in samples}
+    alone = {_key(r, c) for r in every for c in r.causes if c.witness or (r.witness and len(r.causes) == 1)}
+    tries = Counter[tuple[str, ...]]()
+    found: dict[str, Result] = {}
+    for r in (r for r in every if len(r.causes) > 1 and r.name in names & kept.keys() and r.backend in workers):
+        for place, cause in enumerate(r.causes):
+            key = _key(r, cause)
+            if key in alone or tries[key] == _RESULTS:
+                continue
+            tries[key] += 1
+            w = _sought(r, kept[r.name], cause, whys, workers[r.backend])
+            if w is not None:
+                alone.add(key)
+                now = found.get(r.name, r)
+                causes = (*now.causes[:place], replace(cause, witness=w), *now.causes[place + 1 :])
+                found[r.name] = replace(now, causes=causes)
+    return found
+
+
+def _key(r: Result, cause: Cause) -> tuple[str, ...]:
+    return r.backend, cause.code, cause.sentence, cause.where
+
+
+def _sought(r: Result, sample: Sample, cause: Cause, whys: Mapping[Subject, Why], worker: Worker) -> Witness | None:
+    for of in sample.subjects:
+        deciding = whys[of].deciding(sample, cause) if of in whys else Deciding()
+        if deciding.asked:
+            return aside(worker, partial(_witness, r, of, deciding, worker))
+    return None
+
+
+def _witness(r: Result, of: Subject, deciding: Deciding, worker: Worker) -> Witness | None:
+    """The smallest call found that shows the cause; its script has not been run yet."""
+
+    def judged(e: Evidence, call: Call, actual: Answer, before: tuple[Call, ...] = ()) -> Trial | None:
+        if actual.kind not in {"returned", "raised"} or actual.faults:
+            return None
+        t = trial_of(e, call, actual, before)
+        return t if t is not None and deciding.shows(e, t) else None
+
+    e, calls = _asking(r, of, deciding, worker)
+    trials = (judged(e, call, answer) for call, answer in zip(calls, worker.answers(calls), strict=True))
+    best = min((t for t in trials if t is not None), key=lambda t: t.clear.rank, default=None)
+    return None if best is None else shown(e, shrunk(best, Tries(e, judged)))
+
+
+def _asking(r: Result, of: Subject, deciding: Deciding, worker: Worker) -> tuple[Evidence, list[Call]]:
+    """An item like the result's, and the simplest calls."""
+    formula, offer = of[1], worker.offer
+    says = "One cause decides this call."
+    requirement = Requirement(r.requirement, says, "expected", "", (r.check,), formula=formula)
+    cases = [a for a in deciding.asked if isinstance(a, Case)]
+    if not cases:
+        calls = sorted((a for a in deciding.asked if isinstance(a, Call)), key=lambda c: numbers(c.named))
+        e = Evidence(Item(offer, requirement, r.check, None, "quick", 0), worker)
+        return e, [Call(c.formula, (), sent(c.named), reason=says) for c in calls[:_ASKED]]
+    first = cases[0].configuration
+    granularity = "tensor" if "tensor" in offer.granularities else offer.granularities[0]
+    configuration = replace(first, shape=(), granularity=granularity)
+    e = Evidence(Item(offer, requirement, r.check, configuration, "quick", 0), worker)
+    alike = sorted((c for c in cases if c.configuration.grid == first.grid), key=_size)
+    return e, [e.call(_placed(c, configuration)) for c in alike[:_ASKED]]
+
+
+def _placed(case: Case, like: Configuration) -> Case:
+    """One element in the plainest call of a granularity."""
+    if like.granularity == "tensor":
+        return replace(case, configuration=replace(like, shape=(1,)))
+    x, scale, zero = (np.reshape(a, (1, 1)) for a in (case.x, case.scale, case.zero))
+    return Case(replace(like, shape=(1, 1), block_size=(1, 1)), x, scale, zero)
+
+
+def _size(case: Case) -> tuple[bool, float]:
+    """Small quotients and zero points are the easiest to follow; what is not finite is the last."""
+    x, scale, zero = (float(np.ravel(a)[0]) for a in (case.x, case.scale, case.zero))
+    size = abs(x) / abs(scale) + abs(zero) if scale else np.inf
+    return not np.isfinite(size), size
