@@ -1,20 +1,26 @@
-"""Where a function gives other answers, by an argument: a value, a dtype, a number of dimensions, or what is in it."""
+"""Where a function gives other answers, by an argument: a value, a dtype, how large it is, or what is in it."""
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import numpy as np
 
 from halfeven.conformance.codes import region_code
-from halfeven.conformance.engine.region import SOME
+from halfeven.conformance.engine.region import SOME, limit
 from halfeven.conformance.requirement import Arguments
 
-__all__ = ["Argument", "of_arguments", "some_arguments"]
+__all__ = ["Argument", "of_arguments", "of_sizes", "some_arguments"]
 
-Kind = Literal["value", "dtype", "holds", "rank"]
-_ORDER: tuple[Kind, ...] = ("value", "dtype", "holds", "rank")  # what is said first where several are true
+Kind = Literal["value", "dtype", "holds", "rank", "remainder", "length", "size"]
+_ORDER: tuple[Kind, ...] = ("value", "dtype", "holds", "rank", "remainder")  # what is said first of several
+_LIMITS: dict[Kind, str] = {
+    "length": "{} whose rows have more than {{}} elements",
+    "size": "{} of more than {{}} elements",
+}
+_OR = " or "  # between divisors that no call tells apart
+_DIVISORS = ("2", "4", "8", "16", "32", "64")
 _LEAST = 4  # different calls on either side: of fewer all may have something in common by accident
 _LEVELS = 3  # that are named
 _OPPOSITE = {
@@ -44,9 +50,10 @@ class Argument:
 
     Attributes:
         name: of the argument.
-        kind: ``value``; ``dtype`` or ``rank`` of an array; or whether it ``holds`` numbers of a kind.
-        levels: any of them.
-        what: of what an array holds, such as NaN.
+        kind: ``value``; ``dtype`` or ``rank`` of an array; whether it ``holds`` numbers of a kind, or the length of its
+            rows has a ``remainder``; or a limit of that ``length``, or of its ``size``.
+        levels: any of them; of a limit the least number above it, and the greatest that is known to be below.
+        what: of what an array holds, such as NaN; of a remainder the divisor, or the divisors that it may be.
         is_sure: whether every such call differs, and not only some of them.
 
     >>> Argument("x", "dtype", ("float16",)).words
@@ -64,7 +71,7 @@ class Argument:
     @property
     def code(self) -> str:
         """The code of something that is done there."""
-        return region_code("argument")
+        return region_code("size" if self.kind in {*_LIMITS, "remainder"} else "argument")
 
     @property
     def words(self) -> str:
@@ -79,6 +86,11 @@ class Argument:
                 said = f"{self.what if self.levels[0] else _OPPOSITE[self.what]} in {self.name}"
             case "rank":
                 said = f"{self.name} of rank {listed}"
+            case "remainder":
+                which = "no multiple" if self.levels[0] else "a multiple"
+                said = f"{self.name} whose rows have n elements, n {which} of {self.what}"
+            case "length" | "size":
+                said = limit(_LIMITS[self.kind].format(self.name))(*self.levels)
         return said + ("" if self.is_sure else SOME)
 
     @property
@@ -88,7 +100,18 @@ class Argument:
 
     def has(self, arguments: Arguments) -> bool:
         """Whether a call is one of them."""
-        return _facts(arguments).get((self.kind, self.name, self.what), _ABSENT) in self.levels
+        if self.kind in _LIMITS:
+            return bool(_sizes(arguments).get((self.kind, self.name), 0) >= self.levels[0])
+        facts, known = _facts(arguments), self.what.split(_OR)
+        return all(facts.get((self.kind, self.name, what), _ABSENT) in self.levels for what in known)
+
+    def is_open(self, arguments: Arguments) -> bool:
+        """Whether it is not known if a call is one of them: a limit is between two numbers, a divisor one of some."""
+        if self.kind in _LIMITS:
+            least, most = self.levels
+            return bool(most < _sizes(arguments).get((self.kind, self.name), 0) < least)
+        facts, known = _facts(arguments), self.what.split(_OR)
+        return len({facts.get((self.kind, self.name, what), _ABSENT) in self.levels for what in known}) > 1
 
 
 def of_arguments(bad: Sequence[Arguments], good: Sequence[Arguments]) -> Argument | None:
@@ -101,9 +124,33 @@ def of_arguments(bad: Sequence[Arguments], good: Sequence[Arguments]) -> Argumen
     >>> of_arguments(halves, [*singles, halves[0]]) is None
     True
     """
-    for (kind, name, what), mine, others in _counted(bad, good):
-        if not mine.keys() & others.keys() and len(mine) <= _LEVELS and min(mine.values()) > 1:
-            return Argument(name, kind, tuple(sorted(mine, key=repr)), what)
+    found = [
+        Argument(name, kind, tuple(sorted(mine, key=repr)), what)
+        for (kind, name, what), mine, others in _counted(bad, good)
+        if not mine.keys() & others.keys() and len(mine) <= _LEVELS and min(mine.values()) > 1
+    ]
+    if not found or found[0].kind != "remainder":
+        return found[0] if found else None
+    first = found[0]
+    alike = [a for a in found if (a.name, a.kind, a.levels) == (first.name, first.kind, first.levels)]
+    return replace(first, what=_OR.join(sorted((a.what for a in alike), key=int)))
+
+
+def of_sizes(bad: Sequence[Arguments], good: Sequence[Arguments]) -> Argument | None:
+    """The limit above which every call of ``bad`` is and none of ``good``.
+
+    >>> few, many = ([{"x": np.zeros(n)} for n in sizes] for sizes in ((1, 3, 8, 31), (32, 33, 64, 99)))
+    >>> of_sizes(many, few).words
+    'x whose rows have more than k elements, k = 31'
+    """
+    sides = [{_key(a): _sizes(a) for a in side}.values() for side in (bad, good)]
+    if min(map(len, sides)) < _LEAST:
+        return None
+    known = set.intersection(*({*sizes} for side in sides for sizes in side))
+    for kind, name in sorted(known):
+        least, most = (f(sizes[kind, name] for sizes in side) for f, side in zip((min, max), sides, strict=True))
+        if least > most:
+            return Argument(name, kind, (least, most))
     return None
 
 
@@ -129,8 +176,9 @@ def _counted(
     every = [facts for side in sides for facts in side.values()]
     known = sorted({k for facts in every for k in facts}, key=lambda k: (_ORDER.index(k[0]), k))
     for key in known:
-        if key[0] == "value" or all(key in facts for facts in every):
-            mine, others = (Counter(facts.get(key, _ABSENT) for facts in side.values()) for side in sides)
+        having = [[f for f in side.values() if key in f or key[0] != "remainder"] for side in sides]
+        if min(map(len, having)) >= _LEAST and (key[0] == "value" or all(key in f for side in having for f in side)):
+            mine, others = (Counter(facts.get(key, _ABSENT) for facts in side) for side in having)
             yield key, mine, others
 
 
@@ -144,10 +192,20 @@ def _facts(arguments: Arguments) -> dict[_Fact, Any]:
     for name, value in arguments.items():
         if isinstance(value, np.ndarray | np.generic):
             found |= {("dtype", name, ""): value.dtype.name, ("rank", name, ""): value.ndim}
+            row = (0, *value.shape)[-1] if value.size else 0  # an empty call tells nothing of the rest
+            found |= {("remainder", name, k): bool(row % int(k)) for k in _DIVISORS if row}
             found |= {("holds", name, what): is_so for what, is_so in _held(np.asarray(value)).items()}
         else:
             plain = value is None or isinstance(value, bool | int | str)
             found["value", name, ""] = value if plain else f"a {type(value).__name__}"
+    return found
+
+
+def _sizes(arguments: Arguments) -> dict[tuple[Kind, str], int]:
+    arrays = ((name, value) for name, value in arguments.items() if isinstance(value, np.ndarray) and value.ndim)
+    found: dict[tuple[Kind, str], int] = {}
+    for name, a in arrays:
+        found |= {("length", name): a.shape[-1], ("size", name): a.size}
     return found
 
 

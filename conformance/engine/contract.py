@@ -69,8 +69,9 @@ def formed(form: str, words: str) -> Cause:
 def raised(words: str) -> Cause:
     """The cause where an error is the answer: ``RuntimeError: no kernel``, or in a sentence.
 
-    >>> raised("RuntimeError: no kernel")
-    Cause(code='HE403', sentence='raises RuntimeError: no kernel', where='', share='')
+    >>> found = raised("RuntimeError: no kernel")
+    >>> found.code, found.sentence
+    ('HE403', 'raises RuntimeError: no kernel')
     """
     said = _RAISED.search(words)
     if said is not None:

@@ -13,10 +13,10 @@ from halfeven.conformance.engine.argument import Argument
 from halfeven.conformance.engine.call import CallShape, arguments_of, breaches
 from halfeven.conformance.engine.contract import by_kind, fault, formed, raised
 from halfeven.conformance.engine.evidence import Evidence, Judged
-from halfeven.conformance.engine.judge import Difference, answer_of, differences
+from halfeven.conformance.engine.judge import Difference, answer_of, differences, in_form
 from halfeven.conformance.engine.kept import Sample
 from halfeven.conformance.engine.misread import Misread, misread
-from halfeven.conformance.engine.mostly import Mostly, Row, agrees, exactly, gives, holds, mostly, partly
+from halfeven.conformance.engine.mostly import Mostly, Row, agrees, by_size, exactly, gives, holds, mostly, partly
 from halfeven.conformance.engine.points import nearest_point
 from halfeven.conformance.engine.region import Region, of_shapes
 from halfeven.conformance.engine.told import Deciding, Told, choices, fewest, said, unknown
@@ -68,6 +68,7 @@ class FunctionWhy:
         releases = [f.behaviour for f in self._versions if type(f.behaviour) is own]
         some = [self.rows]
         some += [self.answered] if not self._is_admitted and 0 < len(self.answered) < len(self.rows) else []
+        some += [self._numbers] if len(self._numbers) > len(self.answered) else []
         points = (
             nearest_point(self.claimed, [(r.arguments, r.seen) for r in rows], releases=releases) for rows in some
         )
@@ -107,7 +108,9 @@ class FunctionWhy:
         """What tells the calls that differ from all others; where nothing else is known, also from most others."""
         if self.is_doubted or self.point or self.version or self.misread:
             return None
-        return self._alone or (None if self.mostly else of_shapes(*self._shapes) or partly(*self._sides))
+        if self._alone or self.mostly:
+            return self._alone
+        return of_shapes(*self._shapes) or by_size(*self._sides) or partly(*self._sides)
 
     @property
     def key(self) -> object:
@@ -132,7 +135,7 @@ class FunctionWhy:
     def told(self, sample: Sample, outcome: OutcomeName, differs: str) -> Told:
         """The choices that a result's own calls need, else a release, the calls' shape, or nothing; and its errors."""
         rows = _rows(sample)
-        found, apart = self._choices(self.point, rows), self._apart(rows)
+        found, apart = self._choices(self.point, [self._as_found(row) for row in rows]), self._apart(rows)
         other = [row for row in rows if not breaches(row.seen) and not self._is_right(row)]
         if self.version is not None and other and not apart:
             words = said(found) or differs
@@ -150,11 +153,11 @@ class FunctionWhy:
 
     def deciding(self, sample: Sample, cause: Cause) -> Deciding:
         """Calls that the choice alone gives; where there are none, those that need it beside others."""
-        asked = zip(sample.calls, _rows(sample), strict=True)
+        asked = ((call, self._as_found(row)) for call, row in zip(sample.calls, _rows(sample), strict=True))
         differ = [(call, row) for call, row in asked if not breaches(row.seen) and not self._agrees(row)]
         for alone in self._tests(cause):
             if found := [call for call, row in differ if alone(row)]:
-                return Deciding(found, partial(_decides, alone))
+                return Deciding(found, partial(self._decides, alone))
         return Deciding()
 
     def refuted(self, compared: Sequence[Judged]) -> Mapping[int, Array]:
@@ -168,6 +171,22 @@ class FunctionWhy:
         """The rows that are answered in the document's form, and those that are not."""
         known = [(row, self._is_apart(row)) for row in self.rows]
         return [row for row, apart in known if not apart], [row for row, apart in known if apart]
+
+    @cached_property
+    def _numbers(self) -> list[Row]:
+        """All rows in the document's form, those of another form by their numbers."""
+        every = map(self._by_number, self.rows)
+        return [row for row in every if not self._is_apart(row)]
+
+    def _by_number(self, row: Row) -> Row:
+        """A row whose form alone is not the document's, in that form."""
+        if not self._is_apart(row):
+            return row
+        return replace(row, seen=in_form(answer_of(self.claimed.function, row.arguments), row.seen))
+
+    def _as_found(self, row: Row) -> Row:
+        """A row as it is where the behaviour found gives it, else by its numbers."""
+        return row if self.point and gives(self.claimed.at(self.point), row) else self._by_number(row)
 
     @cached_property
     def _shapes(self) -> tuple[list[CallShape], list[CallShape]]:
@@ -227,12 +246,16 @@ class FunctionWhy:
     def _foretells(self, row: Row) -> bool:
         """Whether a call is answered as it says; of what is not known nothing is said."""
         by_shape = isinstance(self.where, Region)
-        if not by_shape and self.answered and self._is_apart(row):  # it has a cause of its own, if not all are so
+        row = row if by_shape else self._as_found(row)
+        if not by_shape and self._numbers and self._is_apart(row):  # it has a cause of its own, if not all are so
             return True
         if self.misread is not None:
             return agrees(self.claimed, self.misread.read(row))
+        if isinstance(self.where, Argument) and self.where.is_open(row.arguments):
+            return True
         if self.where is not None:
-            good, sure = self._agrees(row), isinstance(self.where, Argument) and self.where.is_sure
+            good = self._agrees(row)
+            sure = isinstance(self.where, Argument) and self.where.is_sure and row.seen.kind == "returned"
             return not (good and sure) if holds(self.where, row) else good
         if self.mostly is not None:
             return self.mostly.leaves(row) or gives(self.mostly.formula.function, row)
@@ -308,6 +331,10 @@ class FunctionWhy:
                 yield partial(gives, only)
                 yield partial(_given_but, self.claimed.at(point), rest)
 
+    def _decides(self, shows: Callable[[Row], bool], _: Evidence, t: Trial) -> bool:
+        """Whether a trial is such a call."""
+        return shows(self._as_found(Row(arguments_of(t.call.named), t.actual, t.call.shape, "")))
+
     def _choices(self, point: Behaviour | None, rows: Sequence[Row]) -> tuple[Cause, ...]:
         behaviour = self.claimed.behaviour
         if behaviour is None or point is None:
@@ -332,11 +359,6 @@ def _rows(sample: Sample) -> list[Row]:
 def _given_but(function: Callable[..., Any], other: Callable[..., Any], row: Row) -> bool:
     """Whether the one function gives an answer, and the other does not."""
     return gives(function, row) and not gives(other, row)
-
-
-def _decides(shows: Callable[[Row], bool], _: Evidence, t: Trial) -> bool:
-    """Whether a trial is such a call."""
-    return shows(Row(arguments_of(t.call.named), t.actual, t.call.shape, ""))
 
 
 def _rank(version: str, own: tuple[str, ...], release: str) -> tuple[bool, bool]:

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from halfeven.conformance.engine.argument import Argument, of_arguments, some_arguments
+from halfeven.conformance.engine.argument import Argument, of_arguments, of_sizes, some_arguments
 from halfeven.conformance.engine.call import Answer, CallShape
 from halfeven.conformance.engine.judge import answer_of, differences
 from halfeven.conformance.engine.points import nearest_point
@@ -13,7 +13,7 @@ from halfeven.conformance.engine.region import Region, of_shapes
 from halfeven.conformance.requirement import Arguments
 from halfeven.reference.catalogue import Formula
 
-__all__ = ["Mostly", "Row", "agrees", "exactly", "gives", "holds", "mostly", "partly"]
+__all__ = ["Mostly", "Row", "agrees", "by_size", "exactly", "gives", "holds", "mostly", "partly"]
 
 _NOT_ALL = 1 - 1e-6  # what gives all of these is refuted by an answer that was not kept
 _LEAST = 3  # calls: of fewer whatever they have in common may be an accident
@@ -75,8 +75,10 @@ def _common(rows: Sequence[Row], differ: Sequence[bool]) -> Region | Argument | 
 
 
 def exactly(bad: Sequence[Row], good: Sequence[Row]) -> Argument | None:
-    """The argument by which all calls that differ are told from all others."""
-    return of_arguments([r.arguments for r in bad], [r.arguments for r in good])
+    """The argument by which all calls that differ are told from all others, or from those that are not refused."""
+    answered = [r for r in good if r.seen.kind == "returned"]
+    some = ([r.arguments for r in others] for others in (good, answered))
+    return next((found for side in some if (found := of_arguments([r.arguments for r in bad], side))), None)
 
 
 def partly(bad: Sequence[Row], good: Sequence[Row]) -> Argument | None:
@@ -86,6 +88,15 @@ def partly(bad: Sequence[Row], good: Sequence[Row]) -> Argument | None:
     """
     several = len({r.check for r in bad}) > 1
     return some_arguments([r.arguments for r in bad], [r.arguments for r in good]) if several else None
+
+
+def by_size(bad: Sequence[Row], good: Sequence[Row]) -> Argument | None:
+    """The limit of an array's size above which all calls differ, and none below: of the same checks, and of all."""
+    checks = {r.check for r in bad}
+    answered = [r for r in good if r.seen.kind == "returned"]
+    if of_sizes([r.arguments for r in bad], [r.arguments for r in answered if r.check in checks]) is None:
+        return None
+    return of_sizes([r.arguments for r in bad], [r.arguments for r in answered])
 
 
 def mostly(claimed: Formula, rows: Sequence[Row], versions: Sequence[Formula]) -> Mostly | None:
