@@ -17,6 +17,7 @@ from halfeven.conformance.output import say
 __all__ = ["main"]
 
 CONFORMS, DIFFERS, USAGE = 0, 1, 2
+_COMMANDS = ("run", "report", "list", "diff")
 _ABOUT = (
     "Check implementations of quantization against the formulas they document. "
     "Exit status: 0 conforms, 1 differs, 2 wrong usage, an incomplete run, or nothing ran."
@@ -38,6 +39,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _carry_out(given: list[str]) -> int:
+    if given and not given[0].startswith("-"):
+        _known_command(given[0])
     split = given.index("--") if "--" in given else len(given)
     options, unknown = _parser().parse_known_args(commands.joined(given[:split]))
     if unknown:  # argparse would only say that it does not know it
@@ -53,6 +56,14 @@ def _carry_out(given: list[str]) -> int:
             return _diff(options)
         case _:
             return commands.carry_out(options, given)
+
+
+def _known_command(word: str) -> None:
+    """Refuse a word that is no command; ``check``, which is the function's name, with the command that does it."""
+    if word == "check":
+        msg = "COMMAND='check' is not accepted: did you mean run, as in halfeven run pkg.mod:fn --profile onnx?"
+        raise ValueError(msg)
+    among("COMMAND", word, [*_COMMANDS, *commands.COMMANDS])
 
 
 def _parser() -> argparse.ArgumentParser:

@@ -91,6 +91,10 @@ class Fingerprint:
     def __str__(self) -> str:
         """A table of the choices, then what agrees, and what was refused."""
         lines = [f"{self.name}: {self.about}; {self.calls} calls"]
+        if self.refused and all(value == UNDECIDED for value in self.fields.values()) and not self.profiles:
+            return "\n".join(
+                [*lines, "  nothing is decided: no call was answered", *(f"note: {r}" for r in self.refused)]
+            )
         if self.nearest is not None and not self.explained:
             share = f"{100 * self.nearest.share:.2f} %"
             lines.append(f"  no known behaviour gives every answer; the nearest gives {share}: {self.nearest.words}")

@@ -174,7 +174,12 @@ def test_two_that_share_no_check_are_not_known(mine: Path) -> None:
 def test_whose_function_takes_no_tensors_is_told_what_to_say(mine: Path) -> None:
     ran = halfeven(mine, "run", "mine:of_numpy", "--profile", "onnx", "-n", "0", "--out", "out", "--", "-k", "smoke")
     assert ran.returncode == 1, ran.stdout + ran.stderr
-    assert 'for NumPy arrays say array="numpy", or @numpy after its name' in " ".join(ran.stdout.split())
+    help_ = 'for NumPy arrays say array="numpy", or @numpy after its name'
+    assert help_ in " ".join(ran.stdout.split())
+    told = halfeven(mine, "fingerprint", "mine:of_numpy").stdout
+    assert help_ in told
+    assert "nothing is decided: no call was answered" in told
+    assert "not decided" not in told
 
 
 @pytest.mark.parametrize(("require", "status"), [("each", 1), ("any", 0), ("most", 4)])

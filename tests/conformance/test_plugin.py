@@ -263,6 +263,8 @@ def test_an_unknown_backend_stops_pytest_too(folder: Path) -> None:
         (["run", "--tier", "quik"], "quick"),
         (["run", "--teir", "quick"], "--tier"),
         (["run", "-n", "many"], "number of processes"),
+        (["check", "mine:fn"], "did you mean run, as in halfeven run pkg.mod:fn"),
+        (["fingerprnt", "mine:fn"], "did you mean fingerprint?"),
         (["list", "profles"], "profiles"),
         (["list", "requirements", "--profile", "torch-ao"], "torchao"),
         (["diff", "missing.json", "missing.json"], "missing.json"),
