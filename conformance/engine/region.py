@@ -60,6 +60,16 @@ class Facts:
             return np.asarray(np.abs(self.x / self.scale))
 
     @property
+    def magnitude(self) -> Array:
+        """That of the scale."""
+        return np.asarray(np.abs(self.scale))
+
+    @property
+    def real(self) -> Array:
+        """The magnitude of x."""
+        return np.asarray(np.abs(self.x))
+
+    @property
     def group(self) -> Array:
         """How many elements of a row share a parameter, and the whole row where that is not a group."""
         groups = [s.block.partition(" ")[2] if s.block.startswith("group ") else "" for s in self.shapes]
@@ -104,6 +114,8 @@ class Region:
                 return Region("lanes", (k, *(i for i in range(k) if i not in lanes))).words
             case "zero points":
                 return "zero points that are 0"
+            case "quotients" | "scales" | "reals":
+                return self.words.replace(">=", "<")
             case "whole" if self.of[0].startswith("without "):
                 return self.words.replace("without", "with")
         return f"outside of {self.words.removesuffix(SOME)}"
@@ -188,9 +200,9 @@ def limit(words: str) -> Callable[[int, int], str]:
     return said
 
 
-def _from(least: float, above: float) -> str:
+def _from(of: str) -> Callable[[float, float], str]:
     """Of a limit that is no whole number: the least that is known to be inside, and the last outside."""
-    return f"|x/s| >= k, k from {max(above, 0.0):.6g} to {least:.6g}"
+    return lambda least, above: f"{of} >= k, k from {max(above, 0.0):.9g} to {least:.9g}"
 
 
 def _of_shape(name: str) -> Callable[..., Array]:
@@ -267,7 +279,9 @@ KINDS: Mapping[str, _Kind] = {
     ),
     "from": _Kind("position", limit("elements of an index above {}"), lambda f, least, _: f.place >= least),
     "quotient": _Kind("quotient", "|x/s| >= 2^{}", lambda f, power: f.quotient >= 2.0**power),
-    "quotients": _Kind("quotient", _from, lambda f, least, _: f.quotient >= least),
+    "quotients": _Kind("quotient", _from("|x/s|"), lambda f, least, _: f.quotient >= least),
+    "scales": _Kind("scale", _from("s"), lambda f, least, _: f.magnitude >= least),
+    "reals": _Kind("real", _from("|x|"), lambda f, least, _: f.real >= least),
     "nan": _Kind("nan", "x is NaN", lambda f: np.isnan(f.x)),
     "whole": _calls("whole", "calls {}", lambda f, trait: f.of_calls([trait in (has or ()) for has in f.traits])),
     "infinite": _Kind("infinite", "x is infinite", lambda f: np.isinf(f.x)),
@@ -283,7 +297,7 @@ KINDS: Mapping[str, _Kind] = {
     "one": _Kind("scale", "scales that are 1", lambda f: f.scale == 1),
     "powers": _Kind("scale", "scales that are powers of two", lambda f: np.abs(np.frexp(f.scale)[0]) == _POWER),
 }
-_LIMITS = {"size": "size", "from": "place", "quotients": "quotient"}
+_LIMITS = {"size": "size", "from": "place", "quotients": "quotient", "scales": "magnitude", "reals": "real"}
 
 
 def words_of(regions: Sequence[Region]) -> str:

@@ -137,6 +137,7 @@ def _values(facts: Facts, failing: Array) -> Iterator[Region]:
     if None not in facts.traits:
         yield from (Region("whole", (trait,)) for trait in TRAITS)
     yield from map(Region, _KINDS)
-    said = facts.quotient[failing & np.isfinite(facts.quotient)]
-    if said.size:  # what fails is inside, or outside
-        yield from (Region("quotients", (least.item(), -1)) for least in (said.min(), np.nextafter(said.max(), np.inf)))
+    for kind, numbers in (("quotients", facts.quotient), ("scales", facts.magnitude), ("reals", facts.real)):
+        said = numbers[failing & np.isfinite(numbers)]
+        if said.size:  # what fails is inside, or outside
+            yield from (Region(kind, (least.item(), -1)) for least in (said.min(), np.nextafter(said.max(), np.inf)))

@@ -87,6 +87,33 @@ def test_one_cause_whatever_checks_it_fails() -> None:
     assert entry.key[1] == "multiplies by 1/s where the document divides by s"
 
 
+def from_one_on(x: Any, scale: Any, zero_point: Any, *, qmin: int, qmax: int) -> Any:
+    """Truncates where the scale is above 1."""
+    with np.errstate(all="ignore"):
+        v = x / scale
+        codes = np.where(scale > 1, np.trunc(v), np.rint(v)) + zero_point
+        return np.clip(np.nan_to_num(codes), qmin, qmax).astype(np.int8)
+
+
+def limited(x: Any, scale: Any, zero_point: Any, *, qmin: int, qmax: int) -> Any:
+    """Takes no more than 6 of x."""
+    return RIGHT(np.clip(x, -6, 6), scale, zero_point, qmin=qmin, qmax=qmax)
+
+
+@pytest.mark.parametrize(
+    ("quantize", "code", "where", "least"), [(from_one_on, "HE115", "s", 1.0), (limited, "HE624", "|x|", 6.0)]
+)
+def test_a_limit_of_the_scale_or_of_x_is_told(quantize: Kernel, code: str, where: str, least: float) -> None:
+    causes = {c for r in told(quantize, *VALUES) for c in r.causes}
+    assert {c.code for c in causes} == {code}
+    [said] = {c.where for c in causes}
+    start, _, limits = said.partition(" >= k, k from ")
+    low, high = map(float, limits.split(" to "))
+    assert start == where
+    assert least <= high
+    assert low <= high < 1.1 * least
+
+
 def test_each_check_has_the_causes_that_its_own_answers_need() -> None:
     both = kernel(half_away, times)
     found = {r.check: {c.code for c in r.causes} for r in wrong(told(both, *VALUES))}

@@ -37,6 +37,9 @@ def facts(x: np.ndarray = X, scale: float = 0.5, zero: int = 3, shape: CallShape
         (Region("subnormal"), [5]),
         (Region("quotient", (8,)), [3, 7]),
         (Region("quotients", (2.0, 1.5)), [1, 2, 3, 6, 7]),
+        (Region("scales", (0.5, 0.25)), [*range(8)]),
+        (Region("scales", (0.75, 0.5)), []),
+        (Region("reals", (2.0, 1.5)), [3, 6, 7]),
         (Region("powers"), [*range(8)]),
         (Region("odd"), [*range(8)]),
         (Region("negative zero points"), []),
@@ -85,7 +88,7 @@ def test_every_kind_has_a_code_of_its_level_and_words() -> None:
         "lanes": (8, 3),
         "size": (5, 3),
         "from": (5, 3),
-        "quotients": (5.5, 3.5),
+        **dict.fromkeys(("quotients", "scales", "reals"), (5.5, 3.5)),
         "grids": (INT8,),
         "codes": (16,),
     }
@@ -113,7 +116,7 @@ def test_a_limit_is_said_as_far_as_it_is_known() -> None:
     assert Region("size", (101, 100)).words == "tensors of more than k elements, k = 100"
     assert not Region("tail", (8,)).open(f).any()
     quotients = Region("quotients", (1.0, -1)).within(f, f.x >= 3, np.abs(f.x) <= 1)
-    assert quotients.words == "|x/s| >= k, k from 2 to 6"
+    assert (quotients.words, quotients.outside) == ("|x/s| >= k, k from 2 to 6", "|x/s| < k, k from 2 to 6")
 
 
 def test_regions_are_proper_and_each_comes_once() -> None:
