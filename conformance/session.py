@@ -19,7 +19,7 @@ from halfeven.conformance.backends.registry import NotInstalled, members, same_n
 from halfeven.conformance.codes import fault_code
 from halfeven.conformance.concluding import conclusions, unexplained
 from halfeven.conformance.engine.checks import CHECKS
-from halfeven.conformance.engine.demonstrate import demonstrated
+from halfeven.conformance.engine.demonstrate import demonstrated, unrun
 from halfeven.conformance.engine.exhaustive.journal import clear
 from halfeven.conformance.engine.exhaustive.parameters import shard_of
 from halfeven.conformance.engine.item import Item
@@ -326,8 +326,9 @@ class Session:
         python = self.config.getoption("halfeven_python") or sys.executable
         own = [r for r in report.results if r.name not in self.done]
         shown = {after.name: after for after in demonstrated(own, python)}
-        for before in own:
-            if shown[before.name] is not before:
+        shown |= {r.name: unrun(r) for r in report.results if r.name in self.done}
+        for before in report.results:
+            if shown[before.name] != before:
                 self._keep(shown[before.name])
         return replace(report, results=tuple(shown.get(r.name, r) for r in report.results))
 

@@ -8,7 +8,7 @@ from typing import Any, Literal
 import numpy as np
 
 from halfeven.conformance.codes import region_code
-from halfeven.conformance.engine.region import SOME, limit
+from halfeven.conformance.engine.region import SOME, limit_words
 from halfeven.conformance.requirement import Arguments
 
 __all__ = ["Argument", "of_arguments", "of_sizes", "some_arguments"]
@@ -90,7 +90,7 @@ class Argument:
                 which = "no multiple" if self.levels[0] else "a multiple"
                 said = f"{self.name} whose rows have n elements, n {which} of {self.what}"
             case "length" | "size":
-                said = limit(_LIMITS[self.kind].format(self.name))(*self.levels)
+                said = limit_words(_LIMITS[self.kind].format(self.name))(*self.levels)
         return said + ("" if self.is_sure else SOME)
 
     @property
@@ -102,16 +102,19 @@ class Argument:
         """Whether a call is one of them."""
         if self.kind in _LIMITS:
             return bool(_sizes(arguments).get((self.kind, self.name), 0) >= self.levels[0])
-        facts, known = _facts(arguments), self.what.split(_OR)
-        return all(facts.get((self.kind, self.name, what), _ABSENT) in self.levels for what in known)
+        return self._of_each(arguments) == {True}
 
     def is_open(self, arguments: Arguments) -> bool:
         """Whether it is not known if a call is one of them: a limit is between two numbers, a divisor one of some."""
         if self.kind in _LIMITS:
             least, most = self.levels
             return bool(most < _sizes(arguments).get((self.kind, self.name), 0) < least)
-        facts, known = _facts(arguments), self.what.split(_OR)
-        return len({facts.get((self.kind, self.name, what), _ABSENT) in self.levels for what in known}) > 1
+        return len(self._of_each(arguments)) > 1
+
+    def _of_each(self, arguments: Arguments) -> set[bool]:
+        """Whether a call is one of them, by each divisor; of other kinds there is one."""
+        facts = _facts(arguments)
+        return {facts.get((self.kind, self.name, what), _ABSENT) in self.levels for what in self.what.split(_OR)}
 
 
 def of_arguments(bad: Sequence[Arguments], good: Sequence[Arguments]) -> Argument | None:
@@ -129,11 +132,7 @@ def of_arguments(bad: Sequence[Arguments], good: Sequence[Arguments]) -> Argumen
         for (kind, name, what), mine, others in _counted(bad, good)
         if not mine.keys() & others.keys() and len(mine) <= _LEVELS and min(mine.values()) > 1
     ]
-    if not found or found[0].kind != "remainder":
-        return found[0] if found else None
-    first = found[0]
-    alike = [a for a in found if (a.name, a.kind, a.levels) == (first.name, first.kind, first.levels)]
-    return replace(first, what=_OR.join(sorted((a.what for a in alike), key=int)))
+    return _joined(found)
 
 
 def of_sizes(bad: Sequence[Arguments], good: Sequence[Arguments]) -> Argument | None:
@@ -162,23 +161,36 @@ def some_arguments(bad: Sequence[Arguments], good: Sequence[Arguments]) -> Argum
         if not more and others.total() - others[level] >= _LEAST:
             share = (mine.total() + others[level]) / (mine.total() + others.total())
             found.append((share ** mine.total(), Argument(name, kind, (level,), what, is_sure=False)))
-    chance, least = min(found, key=lambda pair: pair[0], default=(1.0, None))
-    return least if chance < _CHANCE else None
+    least = min((chance for chance, _ in found), default=1.0)
+    return _joined([a for chance, a in found if chance == least]) if least < _CHANCE else None
+
+
+def _joined(found: Sequence[Argument]) -> Argument | None:
+    """The first, with all divisors that are not told apart."""
+    if not found or found[0].kind != "remainder":
+        return found[0] if found else None
+    first = found[0]
+    alike = [a.what for a in found if (a.name, a.kind, a.levels) == (first.name, first.kind, first.levels)]
+    return replace(first, what=_OR.join(sorted(alike, key=int)))
 
 
 def _counted(
     bad: Sequence[Arguments], good: Sequence[Arguments]
 ) -> Iterator[tuple[_Fact, "Counter[Any]", "Counter[Any]"]]:
-    """Of each fact how often it has each level, among different calls; of arrays those that all calls have."""
+    """Of each fact how often it has each level, among different calls; of arrays those that all calls have.
+
+    A remainder is not asked of calls that agree and have no rows, or empty ones.
+    """
     sides = [{_key(a): _facts(a) for a in side} for side in (bad, good)]
     if min(map(len, sides)) < _LEAST:
         return
     every = [facts for side in sides for facts in side.values()]
     known = sorted({k for facts in every for k in facts}, key=lambda k: (_ORDER.index(k[0]), k))
     for key in known:
-        having = [[f for f in side.values() if key in f or key[0] != "remainder"] for side in sides]
-        if min(map(len, having)) >= _LEAST and (key[0] == "value" or all(key in f for side in having for f in side)):
-            mine, others = (Counter(facts.get(key, _ABSENT) for facts in side) for side in having)
+        one, other = (list(side.values()) for side in sides)
+        other = [facts for facts in other if key in facts or key[0] != "remainder"]
+        if len(other) >= _LEAST and (key[0] == "value" or all(key in facts for facts in (*one, *other))):
+            mine, others = (Counter(facts.get(key, _ABSENT) for facts in side) for side in (one, other))
             yield key, mine, others
 
 

@@ -39,6 +39,7 @@ def concluded(
     *,
     releases: Mapping[str, Release] | None = None,
     tell: Callable[[Subject], None] = lambda _: None,
+    each: bool = True,
 ) -> tuple[list[Result], list[Sample]]:
     """The results with their causes, and what was kept of the trials.
 
@@ -48,6 +49,7 @@ def concluded(
         workers: by backend's name, where to ask for fresh answers; without one an explanation is not tried.
         releases: by backend's name what it claims to be; of workers it is known.
         tell: is called with each subject before its explanation is sought.
+        each: whether a witness is sought for each cause that no result has alone.
     """
     workers = workers or {}
     known = dict(releases or {}) | {name: _release(worker) for name, worker in workers.items()}
@@ -76,8 +78,8 @@ def concluded(
             except Exception as error:  # noqa: BLE001 - a mistake of ours must not lose what was found
                 said = f"error in halfeven itself: {type(error).__name__}: {error}"
                 told |= {s.name: _unsaid(names[s.name], said) for s in mine}
-        now = [told.get(r.name, r) for r in results]
-        told |= decided(now, samples, whys, workers, {r.name for r in results if not r.causes})
+        if each:
+            told |= _with_witnesses([told.get(r.name, r) for r in results], samples, whys, workers)
     lost = {s.name for s in samples if s.open} - told.keys()  # of answers that have no form outside their process
     told |= {name: _nothing_kept(names[name]) for name in lost & names.keys()}
     return [told.get(r.name, r) for r in results], trials
@@ -129,6 +131,16 @@ def _told(result: Result, sample: Sample, why: Why) -> Result:
     known = {(c.code, c.sentence, c.where): c.witness for c in result.causes}  # of a run that goes on
     causes = (replace(c, witness=known.get((c.code, c.sentence, c.where))) for c in said.causes)
     return replace(result, outcome=said.outcome, cause=said.cause, causes=tuple(causes))
+
+
+def _with_witnesses(
+    results: Sequence[Result], samples: Sequence[Sample], whys: Mapping[Subject, Why], workers: Mapping[str, Worker]
+) -> dict[str, Result]:
+    try:
+        return decided(results, samples, whys, workers)
+    except Exception as error:  # noqa: BLE001 - as above
+        said = f"error in halfeven itself: {type(error).__name__}: {error}"
+        return {r.name: _unsaid(r, said) for r in results if len(r.causes) > 1}
 
 
 def _unsaid(result: Result, error: str) -> Result:

@@ -6,7 +6,6 @@ differ by any of them, so each cause that no check has alone gets a call of its 
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from collections.abc import Set as AbstractSet
 from dataclasses import replace
 from functools import partial
 
@@ -36,7 +35,6 @@ def decided(
     samples: Iterable[Sample],
     whys: Mapping[Subject, Why],
     workers: Mapping[str, Worker],
-    names: AbstractSet[str],
 ) -> dict[str, Result]:
     """By name the results of which a cause has a witness of its own now.
 
@@ -45,14 +43,14 @@ def decided(
         samples: what is kept of their answers.
         whys: the explanations that the causes come from.
         workers: by backend's name, where a call is asked.
-        names: of the results that may get a witness.
     """
     every, kept = list(results), {s.name: s for s in samples}
     alone = {_key(r, c) for r in every for c in r.causes if c.witness or (r.witness and len(r.causes) == 1)}
     tries = Counter[tuple[str, ...]]()
     found: dict[str, Result] = {}
-    for r in (r for r in every if len(r.causes) > 1 and r.name in names & kept.keys() and r.backend in workers):
-        for place, cause in enumerate(r.causes):
+    for r in every:
+        several = len(r.causes) > 1 and r.name in kept and r.backend in workers
+        for place, cause in enumerate(r.causes if several else ()):
             key = _key(r, cause)
             if key in alone or tries[key] == _RESULTS:
                 continue
@@ -72,8 +70,8 @@ def _key(r: Result, cause: Cause) -> tuple[str, ...]:
 
 def _sought(r: Result, sample: Sample, cause: Cause, whys: Mapping[Subject, Why], worker: Worker) -> Witness | None:
     for of in sample.subjects:
-        deciding = whys[of].deciding(sample, cause) if of in whys else Deciding()
-        if deciding.asked:
+        deciding = whys[of].deciding(sample, cause) if of in whys else None
+        if deciding is not None:
             return aside(worker, partial(_witness, r, of, deciding, worker))
     return None
 

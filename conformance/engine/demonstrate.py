@@ -18,7 +18,7 @@ from halfeven.conformance.properties import CHECK
 from halfeven.conformance.report.model import Result, Witness
 from halfeven.conformance.report.words import AFTER_OTHERS
 
-__all__ = ["GUARD", "Seen", "demonstrated", "run_alone"]
+__all__ = ["GUARD", "Seen", "demonstrated", "run_alone", "unrun"]
 
 GUARD = "HALFEVEN_ALONE"  # set where a script is run
 RAISED = 113  # the exit status of a script that an error has ended
@@ -84,14 +84,26 @@ def demonstrated(results: Iterable[Result], python: str = sys.executable, timeou
 
 def _each_cause(results: Sequence[Result], python: str, timeout: float) -> list[Result]:
     """The results; of the witnesses that single causes have, those without a script or whose script showed it."""
-    own = [(i, c, c.witness) for i, r in enumerate(results) for c in r.causes if c.witness and not c.witness.reproduced]
+    pairs = ((i, c, c.witness) for i, r in enumerate(results) for c in r.causes)
+    own = [(i, c, w) for i, c, w in pairs if w is not None and w.script and not w.reproduced]
     found = list(results)
     for (i, cause, w), came in zip(own, run_alone([w.script for _, _, w in own], python, timeout), strict=True):
-        if w.script:
-            now = replace(w, reproduced=True, longer="") if came.differs else None
-            causes = (replace(c, witness=now) if c is cause else c for c in found[i].causes)
-            found[i] = replace(found[i], causes=tuple(causes))
+        now = replace(w, reproduced=True, longer="") if came.differs else None
+        causes = (replace(c, witness=now) if c is cause else c for c in found[i].causes)
+        found[i] = replace(found[i], causes=tuple(causes))
     return found
+
+
+def unrun(result: Result) -> Result:
+    """A result without the scripts that were not seen to show a difference: of an earlier run nothing is run."""
+
+    def kept(w: Witness | None) -> Witness | None:
+        if w is None or w.reproduced or not w.script:
+            return w
+        return replace(w, script="", longer="", unshown="its check is of an earlier run, whose scripts are not run")
+
+    causes = tuple(replace(c, witness=kept(c.witness)) for c in result.causes)
+    return replace(result, witness=kept(result.witness), causes=causes)
 
 
 def _after(r: Result) -> Result:

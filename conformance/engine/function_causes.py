@@ -68,7 +68,8 @@ class FunctionWhy:
         releases = [f.behaviour for f in self._versions if type(f.behaviour) is own]
         some = [self.rows]
         some += [self.answered] if not self._is_admitted and 0 < len(self.answered) < len(self.rows) else []
-        some += [self._numbers] if len(self._numbers) > len(self.answered) else []
+        by_number = len(self._numbers) > len(self.answered) and not self._admits(self._numbers)
+        some += [self._numbers] if by_number else []
         points = (
             nearest_point(self.claimed, [(r.arguments, r.seen) for r in rows], releases=releases) for rows in some
         )
@@ -110,7 +111,7 @@ class FunctionWhy:
             return None
         if self._alone or self.mostly:
             return self._alone
-        return of_shapes(*self._shapes) or by_size(*self._sides) or partly(*self._sides)
+        return by_size(*self._sides) or of_shapes(*self._shapes) or partly(*self._sides)
 
     @property
     def key(self) -> object:
@@ -151,14 +152,14 @@ class FunctionWhy:
         rest = self._rest(rows, outcome, differs)
         return replace(rest, cause="; ".join(filter(None, (rest.cause, said(apart)))), causes=(*rest.causes, *apart))
 
-    def deciding(self, sample: Sample, cause: Cause) -> Deciding:
+    def deciding(self, sample: Sample, cause: Cause) -> Deciding | None:
         """Calls that the choice alone gives; where there are none, those that need it beside others."""
         asked = ((call, self._as_found(row)) for call, row in zip(sample.calls, _rows(sample), strict=True))
         differ = [(call, row) for call, row in asked if not breaches(row.seen) and not self._agrees(row)]
-        for alone in self._tests(cause):
-            if found := [call for call, row in differ if alone(row)]:
-                return Deciding(found, partial(self._decides, alone))
-        return Deciding()
+        for shows in self._tests(cause):
+            if found := [call for call, row in differ if shows(row)]:
+                return Deciding(found, partial(self._decides, shows))
+        return None
 
     def refuted(self, compared: Sequence[Judged]) -> Mapping[int, Array]:
         """The calls that are answered otherwise than it says."""
@@ -179,7 +180,7 @@ class FunctionWhy:
         return [row for row in every if not self._is_apart(row)]
 
     def _by_number(self, row: Row) -> Row:
-        """A row whose form alone is not the document's, in that form."""
+        """A row of another form, in the document's as far as it can be; any other as it is."""
         if not self._is_apart(row):
             return row
         return replace(row, seen=in_form(answer_of(self.claimed.function, row.arguments), row.seen))
@@ -214,9 +215,12 @@ class FunctionWhy:
     @cached_property
     def _is_admitted(self) -> bool:
         """Whether one reading that the document admits gives all answers."""
+        return bool(self.answered) and self._admits(self.answered)
+
+    def _admits(self, rows: Sequence[Row]) -> bool:
         points = () if self.claimed.readings is None else self.claimed.readings.points
         functions = (self.claimed.function, *map(self.claimed.at, points))
-        return bool(self.answered) and any(all(gives(f, row) for row in self.answered) for f in functions)
+        return any(all(gives(f, row) for row in rows) for f in functions)
 
     @cached_property
     def _alone(self) -> Region | Argument | None:
@@ -332,8 +336,10 @@ class FunctionWhy:
                 yield partial(_given_but, self.claimed.at(point), rest)
 
     def _decides(self, shows: Callable[[Row], bool], _: Evidence, t: Trial) -> bool:
-        """Whether a trial is such a call."""
-        return shows(self._as_found(Row(arguments_of(t.call.named), t.actual, t.call.shape, "")))
+        """Whether a trial is such a call; one of another form would show that."""
+        return not t.difference.form and shows(
+            self._as_found(Row(arguments_of(t.call.named), t.actual, t.call.shape, ""))
+        )
 
     def _choices(self, point: Behaviour | None, rows: Sequence[Row]) -> tuple[Cause, ...]:
         behaviour = self.claimed.behaviour

@@ -121,7 +121,10 @@ def differences(expected: Answer, actual: Answer) -> Difference:
 
 
 def in_form(expected: Answer, actual: Answer) -> Answer:
-    """An answer with the shapes and dtypes that are expected, as far as it has these numbers: what else differs shows.
+    """An answer in the shapes and dtypes that are expected, so that what else differs shows.
+
+    Floats are rounded to the dtype, integers of its width are read by their bits; other numbers that it does not have
+    stay as they are, and so do arrays of another size.
 
     >>> in_form(Answer("returned", np.uint8([1, 255])), Answer("returned", np.int8([[1, -1]]))).value
     array([  1, 255], dtype=uint8)
@@ -144,10 +147,9 @@ def _formed(expected: Any, actual: Any) -> Any:
         return actual
     with np.errstate(all="ignore"):
         cast = a.reshape(e.shape).astype(e.dtype)
-    if e.dtype == a.dtype or (_is_float(e) and _is_float(a)) or np.array_equal(cast.astype(a.dtype).ravel(), a.ravel()):
-        return cast
-    same = e.dtype.kind in "iu" and a.dtype.kind in "iu" and e.dtype.itemsize == a.dtype.itemsize
-    return np.ascontiguousarray(a).reshape(e.shape).view(e.dtype) if same else actual
+        same = np.array_equal(cast.astype(np.float64).ravel(), a.astype(np.float64).ravel(), equal_nan=True)
+    bits = e.dtype.kind in "iu" and a.dtype.kind in "iu" and e.dtype.itemsize == a.dtype.itemsize
+    return cast if bits or same or (_is_float(e) and _is_float(a)) else actual
 
 
 def _raised(expected: Answer, actual: Answer) -> Difference:

@@ -45,8 +45,9 @@ class Mostly:
     where: Region | Argument | None
 
     def leaves(self, row: Row) -> bool:
-        """Whether a call is one of those in which it is not known what is done."""
-        return self.where is not None and holds(self.where, row)
+        """Whether a call is one of those in which it is not known what is done, or may be one."""
+        is_open = isinstance(self.where, Argument) and self.where.is_open(row.arguments)
+        return is_open or (self.where is not None and holds(self.where, row))
 
 
 def holds(where: Region | Argument, row: Row) -> bool:
@@ -71,7 +72,8 @@ def _common(rows: Sequence[Row], differ: Sequence[bool]) -> Region | Argument | 
     if len(bad) < _LEAST:
         return None
     shapes = [r.shape for r in bad], [r.shape for r in good]
-    return of_shapes(*shapes, alone=True) or exactly(bad, good) or of_shapes(*shapes) or partly(bad, good)
+    exact = of_shapes(*shapes, alone=True) or exactly(bad, good) or by_size(bad, good)
+    return exact or of_shapes(*shapes) or partly(bad, good)
 
 
 def exactly(bad: Sequence[Row], good: Sequence[Row]) -> Argument | None:

@@ -102,14 +102,14 @@ class OperationWhy:
             return Told("explained", f"as {profiles[0]}: {said(found)}", found)
         return Told("differs", said(found), found)
 
-    def deciding(self, sample: Sample, cause: Cause) -> Deciding:
+    def deciding(self, sample: Sample, cause: Cause) -> Deciding | None:
         """Single elements that the choice alone gives; where there are none, those that need it beside others."""
         answers = [a for a in sample.observed(self.subject) if a.where is not None and len(a.where)]
-        for alone in self._tests(cause):
-            found = [case for a in answers for case in _elements(a, alone(a))]
+        for shows in self._tests(cause):
+            found = [case for a in answers for case in _elements(a, shows(a))]
             if found:
-                return Deciding(found, partial(_decides, alone))
-        return Deciding()
+                return Deciding(found, partial(_decides, shows))
+        return None
 
     def refuted(self, compared: Sequence[Judged]) -> Mapping[int, Array]:
         """What no part gives."""
@@ -192,8 +192,9 @@ class OperationWhy:
 
     def _named(self, part: Part, names: Sequence[str]) -> tuple[Cause, ...]:
         """The causes that some of a part's choices are."""
-        where, model = self._place(part), part.model or self.profile.model
-        found = choices(self.profile.model, model, [n for n in names if n != _READING], where)
+        assert part.model is not None, "it has choices"
+        where = self._place(part)
+        found = choices(self.profile.model, part.model, [n for n in names if n != _READING], where)
         if _READING not in names:
             return found
         return (Cause(reading_code(part.reading), other()["reading"][part.reading][1], where), *found)
@@ -276,7 +277,8 @@ def _elements(seen: Observed, shown: Array) -> Iterator[Case]:
     """Those elements of an answer that differ and are shown, each alone."""
     case = seen.case
     for i in np.asarray(seen.where)[shown[seen.where]]:
-        yield Case(replace(case.configuration, shape=(1,)), case.x[i : i + 1], case.scale[i], case.zero[i])
+        scale, zero = (p[i : i + 1].reshape(()) for p in (case.scale, case.zero))
+        yield Case(replace(case.configuration, shape=(1,)), case.x[i : i + 1], scale, zero)
 
 
 def _decides(shows: Callable[[Observed], Array], e: Evidence, t: Trial) -> bool:

@@ -11,7 +11,7 @@ from halfeven.conformance.codes import region_code
 from halfeven.conformance.engine.call import PLAIN, CallShape
 from halfeven.reference.blocks import Array
 
-__all__ = ["KINDS", "SHAPES", "SOME", "Facts", "Region", "limit", "of_shapes", "words_of"]
+__all__ = ["KINDS", "SHAPES", "SOME", "Facts", "Region", "limit_words", "of_shapes", "words_of"]
 
 _FEW = 4
 _MANY = 8  # calls: of fewer all may be made in one way by accident
@@ -190,7 +190,7 @@ def _listing(words: str) -> Callable[..., str]:
     return lambda *of: words.format(_listed(of))
 
 
-def limit(words: str) -> Callable[[int, int], str]:
+def limit_words(words: str) -> Callable[[int, int], str]:
     """Of a limit k that lies between two numbers seen: ``above`` is the last that is known to be outside."""
 
     def said(least: int, above: int) -> str:
@@ -247,7 +247,7 @@ KINDS: Mapping[str, _Kind] = {
         "block", _listing("parameters per {}"), lambda f, *of: f.of_calls([g in of for g in f.granularities])
     ),
     "sizes": _calls("size", _listing("tensors of {} elements"), lambda f, *of: np.isin(f.size, of)),
-    "size": _calls("size", limit("tensors of more than {} elements"), lambda f, least, _: f.size >= least),
+    "size": _calls("size", limit_words("tensors of more than {} elements"), lambda f, least, _: f.size >= least),
     "remainder": _calls("size", "tensors of n elements, n no multiple of {}", lambda f, k: f.size % k != 0),
     "unsigned": _calls("dtype", "unsigned grids", lambda f: f.lo >= 0),
     "grids": _calls(
@@ -277,7 +277,7 @@ KINDS: Mapping[str, _Kind] = {
         lambda k, *lanes: f"elements {_listed(lanes)} of every {k}",
         lambda f, k, *lanes: np.isin(f.place % k, lanes),
     ),
-    "from": _Kind("position", limit("elements of an index above {}"), lambda f, least, _: f.place >= least),
+    "from": _Kind("position", limit_words("elements of an index above {}"), lambda f, least, _: f.place >= least),
     "quotient": _Kind("quotient", "|x/s| >= 2^{}", lambda f, power: f.quotient >= 2.0**power),
     "quotients": _Kind("quotient", _from("|x/s|"), lambda f, least, _: f.quotient >= least),
     "scales": _Kind("scale", _from("s"), lambda f, least, _: f.magnitude >= least),

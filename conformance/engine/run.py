@@ -55,7 +55,7 @@ def run(item: Item, worker: Worker, *, gather: Callable[[Evidence], None] | None
     """
     found = answered(item, worker, gather=gather)
     samples = [found.sample] if found.sample is not None else []
-    [result], _ = concluded([found.result], samples, {item.offer.name: worker})
+    [result], _ = concluded([found.result], samples, {item.offer.name: worker}, each=False)
     return result
 
 

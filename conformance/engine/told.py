@@ -36,12 +36,12 @@ class Deciding:
     """Calls that differ by one cause, whatever else is done.
 
     Attributes:
-        asked: of a function its calls; of an operation single elements, in one configuration.
+        asked: of a function its calls; of an operation single elements, of any grid and granularity.
         shows: whether a trial differs by the cause.
     """
 
-    asked: Sequence[Call | Case] = ()
-    shows: Callable[[Evidence, Trial], bool] = lambda _e, _t: False
+    asked: Sequence[Call | Case]
+    shows: Callable[[Evidence, Trial], bool]
 
 
 class Why(Protocol):
@@ -58,8 +58,11 @@ class Why(Protocol):
     def told(self, sample: Sample, outcome: OutcomeName, differs: str) -> Told:
         """What it says of a result with these answers, which ``differs`` so."""
 
-    def deciding(self, sample: Sample, cause: Cause) -> Deciding:
-        """The calls of a result with these answers that differ by one of its causes alone, or by it beside others."""
+    def deciding(self, sample: Sample, cause: Cause) -> Deciding | None:
+        """Of a result with these answers the calls that differ by one of its causes alone, else by it beside others.
+
+        None where there is none, or the cause is no choice.
+        """
 
     def refuted(self, compared: Sequence[Judged]) -> Mapping[int, Array]:
         """By ``id``, the answers that it does not give, and where in them."""

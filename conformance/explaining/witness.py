@@ -1,4 +1,4 @@
-"""The witness of a report explained: ``report.json#id``, or ``report.json#HE101`` for the first with that cause."""
+"""The witness of a report explained: ``report.json#id``, or ``report.json#HE101`` for that cause's own or first."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -11,7 +11,7 @@ from halfeven.conformance.explaining.numbers import real
 from halfeven.conformance.explaining.value import explain_value
 from halfeven.conformance.nearest import nearest
 from halfeven.conformance.report import codec
-from halfeven.conformance.report.causes import own, words
+from halfeven.conformance.report.causes import with_own_witness, words
 from halfeven.conformance.report.model import Report, Result, Witness
 from halfeven.reference import Grid
 from halfeven.reference.systems import PROFILES
@@ -58,12 +58,14 @@ def explain_witness(place: str) -> WitnessExplanation:
 
 def _found(report: Report, wanted: str) -> Result:
     shown = [r for r in report.results if r.witness is not None]
+    if own := with_own_witness(report.results, (wanted.upper(),)):
+        return own[0]
     if wanted.upper() in every_code():
         by_code = [r for r in shown if _has(r, wanted.upper())]
         if not by_code:
             msg = f"{wanted} is not accepted: no witness of the report has this cause"
             raise ValueError(msg)
-        return min(own(by_code, (wanted.upper(),)) or by_code, key=lambda r: "formula" in r.configuration)
+        return min(by_code, key=lambda r: "formula" in r.configuration)
     found = [r for r in shown if wanted in {r.id, r.name}]
     if len(found) == 1:
         return found[0]

@@ -91,10 +91,9 @@ class Fingerprint:
     def __str__(self) -> str:
         """A table of the choices, then what agrees, and what was refused."""
         lines = [f"{self.name}: {self.about}; {self.calls} calls"]
-        if self.refused and all(value == UNDECIDED for value in self.fields.values()) and not self.profiles:
-            return "\n".join(
-                [*lines, "  nothing is decided: no call was answered", *(f"note: {r}" for r in self.refused)]
-            )
+        notes = [f"note: {said}" for said in self.refused]
+        if notes and self.nearest is None and not self.profiles and {*self.fields.values()} == {UNDECIDED}:
+            return "\n".join([*lines, "  nothing is decided", *notes])
         if self.nearest is not None and not self.explained:
             share = f"{100 * self.nearest.share:.2f} %"
             lines.append(f"  no known behaviour gives every answer; the nearest gives {share}: {self.nearest.words}")
@@ -114,8 +113,7 @@ class Fingerprint:
         known = "no known system, which makes all these choices together" if self.explained else "nothing known"
         known = "nothing: its reals have more bits than were asked for" if self.rounded else known
         lines.append(f"agrees with: {', '.join(self.profiles) or known}")
-        lines += [f"note: {said}" for said in self.refused]
-        return "\n".join(lines)
+        return "\n".join([*lines, *notes])
 
     def json(self) -> str:
         """The same as JSON."""

@@ -6,7 +6,7 @@ from dataclasses import replace
 from halfeven.conformance.report.groups import SEVERITY, Group
 from halfeven.conformance.report.model import CONFORMING, Cause, Result
 
-__all__ = ["UNKNOWN", "by_cause", "cause", "entries", "measured", "own", "shown", "together", "words"]
+__all__ = ["UNKNOWN", "by_cause", "cause", "entries", "measured", "shown", "together", "with_own_witness", "words"]
 
 #: Where nothing that is known computes so; such results have this in common and nothing else.
 UNKNOWN = "no known behaviour gives these answers"
@@ -48,7 +48,7 @@ def together(found: Group) -> list[str]:
     return sorted(set.intersection(*codes)) if codes else []
 
 
-def own(results: Iterable[Result], key: Sequence[str]) -> list[Result]:
+def with_own_witness(results: Iterable[Result], key: Sequence[str]) -> list[Result]:
     """The results of which this cause has a witness of its own, in place of theirs; of ``key`` a code is enough."""
     pairs = ((r, c) for r in results for c in r.causes if c.witness is not None)
     return [replace(r, witness=c.witness) for r, c in pairs if (c.code, c.sentence, c.where)[: len(key)] == (*key,)]
@@ -56,7 +56,7 @@ def own(results: Iterable[Result], key: Sequence[str]) -> list[Result]:
 
 def shown(found: Group) -> Result:
     """The result to show of a cause: with the witness that differs by this cause, where others stand beside it."""
-    return Group(found.key, tuple(own(found.results, found.key)) or found.results).shown
+    return Group(found.key, tuple(with_own_witness(found.results, found.key)) or found.results).shown
 
 
 def measured(said: str) -> str:

@@ -209,7 +209,7 @@ def _part(data: object) -> str:
 
 
 def _causes(report: Report) -> list[dict[str, Any]]:
-    """One entry for each cause, however many checks it fails; ``shown`` is the result whose witness shows it."""
+    """One entry for each cause, however many checks it fails; ``shown`` is the result with a witness of it."""
     found = []
     for one in by_cause(report.results):
         code, sentence, where = one.key

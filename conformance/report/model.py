@@ -91,7 +91,7 @@ class Cause:
         sentence: what the implementation does, then what the document says.
         where: the calls or values in which it does so, such as "the last n mod 8 elements"; empty where in all.
         share: of the answers there, those that it gives, in words; empty where it gives all.
-        witness: where other causes stand beside it in every check, a call that differs by it; one result has it.
+        witness: of a choice that no check had alone, a call that differs by it, where one was found; one result has it.
     """
 
     code: str

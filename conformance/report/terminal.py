@@ -4,7 +4,7 @@ import textwrap
 from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
 
-from halfeven.conformance.report.causes import by_cause, measured, own, shown, together, words
+from halfeven.conformance.report.causes import by_cause, measured, shown, together, with_own_witness, words
 from halfeven.conformance.report.groups import SEVERITY, Group, backends, largest
 from halfeven.conformance.report.model import Report, Result, Witness
 from halfeven.conformance.report.printable import printable
@@ -200,7 +200,8 @@ def _differences(whole: Group, worst: Result) -> Iterator[str]:
     found = by_cause(whole.results)
     for one in found[:_SHOWN]:
         yield f"  {shorten(_headed(one), _WORDS)} ({count(len(one.results), 'check')})"
-        yield from (f"    {_witness(shown(one))}" for _ in own(one.results, one.key)[:1])
+        if with_own_witness(one.results, one.key):
+            yield f"    {_witness(shown(one))}"
     if len(found) > _SHOWN:
         yield f"  {count(len(found) - _SHOWN, 'more cause')} in .results"
     far = steps(largest([worst]))

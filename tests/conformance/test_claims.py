@@ -178,7 +178,7 @@ def test_whose_function_takes_no_tensors_is_told_what_to_say(mine: Path) -> None
     assert help_ in " ".join(ran.stdout.split())
     told = halfeven(mine, "fingerprint", "mine:of_numpy").stdout
     assert help_ in told
-    assert "nothing is decided: no call was answered" in told
+    assert "nothing is decided" in told
     assert "not decided" not in told
 
 

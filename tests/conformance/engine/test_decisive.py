@@ -11,10 +11,11 @@ import pytest
 
 from halfeven.conformance import Backend
 from halfeven.conformance.backends.documented import of_formula
+from halfeven.conformance.engine.call import Answer
 from halfeven.conformance.engine.conclude import concluded
-from halfeven.conformance.engine.demonstrate import demonstrated
+from halfeven.conformance.engine.demonstrate import demonstrated, unrun
 from halfeven.conformance.engine.plan import plan
-from halfeven.conformance.engine.run import answered
+from halfeven.conformance.engine.run import answered, run
 from halfeven.conformance.report.causes import by_cause, shown
 from halfeven.conformance.report.model import Result, Witness
 from halfeven.conformance.workers.inside import Inside
@@ -81,7 +82,6 @@ def test_each_choice_alone_gives_what_its_witness_shows(granularity: Any) -> Non
         assert str(quantize(x, scale, int(w.zero), qmin=-8, qmax=7)) == w.expected
         assert str(quantize(x, scale, int(w.zero), qmin=-8, qmax=7, **ALONE[code])) == w.actual != w.expected
         assert w.reproduced
-        assert "mine" not in w.script.splitlines()[-1]
     for one in by_cause(found):
         w = shown(one).witness
         assert w is not None
@@ -94,8 +94,51 @@ def test_what_is_told_again_keeps_its_witness() -> None:
     assert once == twice != {}
 
 
+def test_a_worker_that_ends_loses_a_witness_and_nothing_else(monkeypatch: pytest.MonkeyPatch) -> None:
+    left = 0
+    answers = Inside.answers
+
+    def ending(self: Inside, calls: Any) -> Any:
+        nonlocal left
+        left -= 1
+        return answers(self, calls) if left >= 0 else [Answer("ended", message="signal 9 (SIGKILL)")] * len(calls)
+
+    worker = Inside(mine(all_three))
+    some = [answered(i, worker) for i in plan(worker.offer) if i.check in CHECKS]
+    results, samples = [a.result for a in some], [a.sample for a in some if a.sample is not None]
+    whole, _ = concluded(results, samples, {"mine": worker})
+    assert own(whole)
+    monkeypatch.setattr(Inside, "answers", ending)
+    for batches in range(40, 0, -3):
+        left = batches
+        found, _ = concluded(results, samples, {"mine": worker})
+        assert [(r.outcome, *(c.code for c in r.causes)) for r in found] == [
+            (r.outcome, *(c.code for c in r.causes)) for r in whole
+        ]
+        assert "halfeven itself" not in " ".join(f"{r.cause} {r.detail}" for r in found)
+
+
+def test_who_concludes_each_item_alone_seeks_no_other_witness() -> None:
+    worker = Inside(mine(all_three))
+    found = [run(i, worker) for i in plan(worker.offer) if i.check in CHECKS]
+    assert max(len(r.causes) for r in found) > 1
+    assert own(found) == {}
+
+
+def test_scripts_of_an_earlier_run_are_not_run() -> None:
+    found = [unrun(r) for r in asked(mine(all_three), *CHECKS)]
+    every = [w for r in found for w in (r.witness, *(c.witness for c in r.causes)) if w is not None]
+    assert len(every) > 3
+    assert {w.script for w in every} == {""}
+    assert all("earlier run" in w.unshown for w in every)
+    [shown_] = {r.witness for r in demonstrated(found[:1])}
+    assert shown_ == found[0].witness
+
+
 def test_a_cause_that_stands_alone_has_the_witness_of_its_check() -> None:
-    assert own(asked(mine(lambda *a, **k: quantize(*a, **k, times=True)), *CHECKS)) == {}
+    found = asked(mine(lambda *a, **k: quantize(*a, **k, times=True)), *CHECKS)
+    assert {c.code for r in found for c in r.causes} == {"HE101"}
+    assert own(found) == {}
 
 
 def test_where_the_script_shows_nothing_the_witness_is_not_kept() -> None:

@@ -300,6 +300,35 @@ def test_what_tells_calls_apart(bad: list[Given], good: list[Given], words: str 
         assert not any(map(found.has, good))
 
 
+def test_every_call_that_differs_has_rows_with_the_remainder_that_is_said() -> None:
+    odd, even, scalars = rows(3, 5, 9, 33), rows(2, 4, 8, 32), several("x", *map(np.float32, range(6)))
+    assert of_arguments([*odd, *scalars], even) is None
+    known = of_arguments(odd, [*even, *scalars])
+    assert known is not None
+    assert known.words == "x whose rows have n elements, n no multiple of 2"
+
+
+def test_divisors_that_are_not_told_apart_are_all_said_of_some_calls_too() -> None:
+    even, odd = rows(*range(64, 640, 64)), rows(*range(1, 41, 2))
+    found = some_arguments(even, [*odd, *rows(640)])
+    assert found is not None
+    assert found.words == "x whose rows have n elements, n a multiple of 2 or 4 or 8 or 16 or 32 or 64, in some calls"
+
+
+def test_a_reading_that_is_admitted_is_no_cause_beside_another_dtype() -> None:
+    formula = FORMULAS["onnx/DequantizeLinear"]
+    assert formula.readings is not None
+    reading = next(p for p in formula.readings.points if p.product == "output")
+
+    def widened(**arguments: Any) -> Any:
+        return formula.at(reading)(**arguments).astype(np.float32)
+
+    found = check(widened, formula="onnx/DequantizeLinear", array="numpy")
+    codes = {c.code for r in found.results for c in r.causes}
+    assert "HE502" in codes
+    assert not any(code.startswith("HE3") for code in codes), codes
+
+
 def test_where_divisors_are_not_told_apart_calls_between_are_open() -> None:
     found = of_arguments(rows(1, 9, 33, 65), rows(16, 32, 64, 96))
     assert found is not None
@@ -355,6 +384,8 @@ def test_what_is_done_besides_shows_in_numbers_of_another_dtype() -> None:
         }
         for fn in (signed, swapped, long, rounds)
     }
+    both = check(swapped, formula="torchao/pack_uint4", array="numpy").results
+    assert not any(c.witness for r in both for c in r.causes if c.code == "HE3642"), "it would show HE502"
     assert found == {
         "signed": {("HE502", "")},
         "swapped": {("HE502", ""), ("HE3642", "")},
