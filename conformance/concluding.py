@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator, Mapping
 from halfeven.conformance.engine.conclude import concluded
 from halfeven.conformance.engine.kept import decoded, encoded
 from halfeven.conformance.report.journal import Entry, Journal, Kept
-from halfeven.conformance.report.model import CONFORMING, Result
+from halfeven.conformance.report.model import CONFORMING, Result, Witness
 from halfeven.conformance.workers import Worker
 
 __all__ = ["conclusions", "unexplained"]
@@ -40,7 +40,14 @@ def conclusions(
     releases = {name: (r.profile, r.library, r.version) for name, r in known.items()}
     found, trials = concluded(results, samples, workers, releases=releases, tell=lambda of: tell(of[0]))
     yield from (Kept(trial.name, encoded(trial)) for trial in trials)
-    yield from (now for before, now in zip(results, found, strict=True) if now != before)
+    yield from (
+        now for before, now in zip(results, found, strict=True) if now != before or _shows(now) != _shows(before)
+    )
+
+
+def _shows(result: Result) -> list[Witness | None]:
+    """The witnesses of its causes, which are equal without."""
+    return [c.witness for c in result.causes]
 
 
 def _is_open(result: Result) -> bool:

@@ -328,7 +328,7 @@ class Session:
         shown = {after.name: after for after in demonstrated(own, python)}
         shown |= {r.name: unrun(r) for r in report.results if r.name in self.done}
         for before in report.results:
-            if shown[before.name] != before:
+            if shown[before.name] is not before:
                 self._keep(shown[before.name])
         return replace(report, results=tuple(shown.get(r.name, r) for r in report.results))
 

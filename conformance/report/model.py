@@ -1,7 +1,7 @@
 """The report as a value: what ran where, every result with its witness, and what did not run."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import groupby
 from typing import Any, Literal
 
@@ -91,14 +91,15 @@ class Cause:
         sentence: what the implementation does, then what the document says.
         where: the calls or values in which it does so, such as "the last n mod 8 elements"; empty where in all.
         share: of the answers there, those that it gives, in words; empty where it gives all.
-        witness: of a choice that no check had alone, a call that differs by it, where one was found; one result has it.
+        witness: of a choice that no check had alone, a call that differs by it, where one was found; one result
+            has it. Causes are equal whatever call shows them.
     """
 
     code: str
     sentence: str
     where: str = ""
     share: str = ""
-    witness: Witness | None = None
+    witness: Witness | None = field(default=None, compare=False)
 
     def __post_init__(self) -> None:  # noqa: D105 - it may quote a backend
         _cut(self, "cause", ("sentence", "where", "share"))
