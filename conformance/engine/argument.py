@@ -13,12 +13,13 @@ from halfeven.conformance.requirement import Arguments
 
 __all__ = ["Argument", "of_arguments", "of_sizes", "some_arguments"]
 
-Kind = Literal["value", "dtype", "holds", "rank", "remainder", "length", "size"]
-_ORDER: tuple[Kind, ...] = ("value", "dtype", "holds", "rank", "remainder")  # what is said first of several
+Kind = Literal["value", "dtype", "holds", "rank", "remainder", "total", "length", "size"]
+_ORDER: tuple[Kind, ...] = ("value", "dtype", "holds", "rank", "remainder", "total")  # what is said first of several
 _LIMITS: dict[Kind, str] = {
     "length": "{} whose rows have more than {{}} elements",
     "size": "{} of more than {{}} elements",
 }
+_DIVIDED: dict[Kind, str] = {"remainder": "whose rows have n elements", "total": "of n elements"}
 _OR = " or "  # between divisors that no call tells apart
 _DIVISORS = ("2", "4", "8", "16", "32", "64")
 _LEAST = 4  # different calls on either side: of fewer all may have something in common by accident
@@ -50,8 +51,8 @@ class Argument:
 
     Attributes:
         name: of the argument.
-        kind: ``value``; ``dtype`` or ``rank`` of an array; whether it ``holds`` numbers of a kind, or the length of its
-            rows has a ``remainder``; or a limit of that ``length``, or of its ``size``.
+        kind: ``value``; ``dtype`` or ``rank`` of an array; whether it ``holds`` numbers of a kind, the length of its
+            rows has a ``remainder``, or its ``total`` of elements; or a limit of that ``length``, or of its ``size``.
         levels: any of them; of a limit the least number above it, and the greatest that is known to be below.
         what: of what an array holds, such as NaN; of a remainder the divisor, or the divisors that it may be.
         is_sure: whether every such call differs, and not only some of them.
@@ -71,7 +72,7 @@ class Argument:
     @property
     def code(self) -> str:
         """The code of something that is done there."""
-        return region_code("size" if self.kind in {*_LIMITS, "remainder"} else "argument")
+        return region_code("size" if self.kind in {*_LIMITS, *_DIVIDED} else "argument")
 
     @property
     def words(self) -> str:
@@ -86,9 +87,9 @@ class Argument:
                 said = f"{self.what if self.levels[0] else _OPPOSITE[self.what]} in {self.name}"
             case "rank":
                 said = f"{self.name} of rank {listed}"
-            case "remainder":
+            case "remainder" | "total":
                 which = "no multiple" if self.levels[0] else "a multiple"
-                said = f"{self.name} whose rows have n elements, n {which} of {self.what}"
+                said = f"{self.name} {_DIVIDED[self.kind]}, n {which} of {self.what}"
             case "length" | "size":
                 said = limit_words(_LIMITS[self.kind].format(self.name))(*self.levels)
         return said + ("" if self.is_sure else SOME)
@@ -166,12 +167,13 @@ def some_arguments(bad: Sequence[Arguments], good: Sequence[Arguments]) -> Argum
 
 
 def _joined(found: Sequence[Argument]) -> Argument | None:
-    """The first, with all divisors that are not told apart."""
-    if not found or found[0].kind != "remainder":
+    """The first, with all divisors that are not told apart; not sure where it is not known what they divide."""
+    if not found or found[0].kind not in _DIVIDED:
         return found[0] if found else None
     first = found[0]
     alike = [a.what for a in found if (a.name, a.kind, a.levels) == (first.name, first.kind, first.levels)]
-    return replace(first, what=_OR.join(sorted(alike, key=int)))
+    either = {a.kind for a in found if (a.name, a.levels) == (first.name, first.levels)} >= _DIVIDED.keys()
+    return replace(first, what=_OR.join(sorted(alike, key=int)), is_sure=first.is_sure and not either)
 
 
 def _counted(
@@ -179,7 +181,8 @@ def _counted(
 ) -> Iterator[tuple[_Fact, "Counter[Any]", "Counter[Any]"]]:
     """Of each fact how often it has each level, among different calls; of arrays those that all calls have.
 
-    A remainder is not asked of calls that agree and have no rows, or empty ones.
+    A remainder is not asked of calls that agree and have no rows, or empty ones; that of all elements only where there
+    are several rows.
     """
     sides = [{_key(a): _facts(a) for a in side} for side in (bad, good)]
     if min(map(len, sides)) < _LEAST:
@@ -188,7 +191,9 @@ def _counted(
     known = sorted({k for facts in every for k in facts}, key=lambda k: (_ORDER.index(k[0]), k))
     for key in known:
         one, other = (list(side.values()) for side in sides)
-        other = [facts for facts in other if key in facts or key[0] != "remainder"]
+        other = [facts for facts in other if key in facts or key[0] not in _DIVIDED]
+        if key[0] == "total" and all(f.get(("rank", key[1], ""), 1) < 2 for f in (*one, *other)):  # noqa: PLR2004
+            continue
         if len(other) >= _LEAST and (key[0] == "value" or all(key in facts for facts in (*one, *other))):
             mine, others = (Counter(facts.get(key, _ABSENT) for facts in side) for side in (one, other))
             yield key, mine, others
@@ -206,6 +211,7 @@ def _facts(arguments: Arguments) -> dict[_Fact, Any]:
             found |= {("dtype", name, ""): value.dtype.name, ("rank", name, ""): value.ndim}
             row = (0, *value.shape)[-1] if value.size else 0  # an empty call tells nothing of the rest
             found |= {("remainder", name, k): bool(row % int(k)) for k in _DIVISORS if row}
+            found |= {("total", name, k): bool(value.size % int(k)) for k in _DIVISORS if row}
             found |= {("holds", name, what): is_so for what, is_so in _held(np.asarray(value)).items()}
         else:
             plain = value is None or isinstance(value, bool | int | str)

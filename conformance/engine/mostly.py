@@ -77,10 +77,8 @@ def _common(rows: Sequence[Row], differ: Sequence[bool]) -> Region | Argument | 
 
 
 def exactly(bad: Sequence[Row], good: Sequence[Row]) -> Argument | None:
-    """The argument by which all calls that differ are told from all others, or from those that are not refused."""
-    answered = [r for r in good if r.seen.kind == "returned"]
-    some = ([r.arguments for r in others] for others in (good, answered))
-    return next((found for side in some if (found := of_arguments([r.arguments for r in bad], side))), None)
+    """The argument by which all calls that differ are told from all that agree; a refusal tells nothing."""
+    return of_arguments([r.arguments for r in bad], _answered(good))
 
 
 def partly(bad: Sequence[Row], good: Sequence[Row]) -> Argument | None:
@@ -89,16 +87,19 @@ def partly(bad: Sequence[Row], good: Sequence[Row]) -> Argument | None:
     What calls of one check have in common tells of the check: only where several differ is anything said.
     """
     several = len({r.check for r in bad}) > 1
-    return some_arguments([r.arguments for r in bad], [r.arguments for r in good]) if several else None
+    return some_arguments([r.arguments for r in bad], _answered(good)) if several else None
 
 
 def by_size(bad: Sequence[Row], good: Sequence[Row]) -> Argument | None:
     """The limit of an array's size above which all calls differ, and none below: of the same checks, and of all."""
     checks = {r.check for r in bad}
-    answered = [r for r in good if r.seen.kind == "returned"]
-    if of_sizes([r.arguments for r in bad], [r.arguments for r in answered if r.check in checks]) is None:
+    if of_sizes([r.arguments for r in bad], _answered([r for r in good if r.check in checks])) is None:
         return None
-    return of_sizes([r.arguments for r in bad], [r.arguments for r in answered])
+    return of_sizes([r.arguments for r in bad], _answered(good))
+
+
+def _answered(rows: Sequence[Row]) -> list[Arguments]:
+    return [r.arguments for r in rows if r.seen.kind == "returned"]
 
 
 def mostly(claimed: Formula, rows: Sequence[Row], versions: Sequence[Formula]) -> Mostly | None:

@@ -49,9 +49,9 @@ def piecewise(profile: Profile, answers: Sequence[Observed], whole: Explanation,
                 _add(known, _Piece(replace(p, where=(*where, *p.where)), [grid], [(groups, p.mask)]))
     if not known:
         return None
-    several = len(by_grid) > 1
-    parts = [replace(k.part, where=(*_grids(k.grids, several), *k.part.where)) for k in known]
-    parts += [Part((*_grids(grids, several), *where), None, "", {}, "", 0.0) for where, grids in lost.items()]
+    every = len(by_grid)
+    parts = [replace(k.part, where=(*_grids(k.grids, every), *k.part.where)) for k in known]
+    parts += [Part((*_grids(grids, every), *where), None, "", {}, "", 0.0) for where, grids in lost.items()]
     return Explanation(tuple(parts), 1.0, whole.nearest)
 
 
@@ -111,8 +111,9 @@ def _by(answers: Sequence[Observed], key: Callable[[Observed], _Key]) -> dict[_K
     return found
 
 
-def _grids(grids: Sequence[Grid], several: bool) -> tuple[Region, ...]:
-    return (Region("grids", tuple(grids)),) if several else ()
+def _grids(grids: Sequence[Grid], every: int) -> tuple[Region, ...]:
+    """The region of some grids; none where they are all that there are."""
+    return (Region("grids", tuple(grids)),) if len({*grids}) < every else ()
 
 
 @dataclass(eq=False)

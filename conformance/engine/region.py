@@ -202,7 +202,13 @@ def limit_words(words: str) -> Callable[[int, int], str]:
 
 def _from(of: str) -> Callable[[float, float], str]:
     """Of a limit that is no whole number: the least that is known to be inside, and the last outside."""
-    return lambda least, above: f"{of} >= k, k from {max(above, 0.0):.9g} to {least:.9g}"
+
+    def said(least: float, above: float) -> str:
+        ends = [[f"{k:.{digits}g}" for k in (max(above, 0.0), least)] for digits in (6, 9)]
+        low, high = ends[0] if ends[0][0] != ends[0][1] else ends[1]
+        return f"{of} >= k, k from {low} to {high}"
+
+    return said
 
 
 def _of_shape(name: str) -> Callable[..., Array]:

@@ -306,6 +306,8 @@ class Script:
         yield f'print("actual  ", {of.format(element)}){notes[1]}'
 
     def _form(self, kind: str) -> list[str]:
+        if isinstance(self.t.expected.value, Mapping | tuple | list):
+            raise NoScript(kind)
         wanted: Array = np.asarray(self.t.expected.value)
         match kind:
             case "wrong shape":

@@ -88,14 +88,22 @@ class Coder:
         self._kept = 0
         self._inside = self._within(np.concatenate([self._claimed(g) for g in groups]))
 
-    def each(self, rows: Sequence[tuple[int, Row]], mask: Array, codes: Array) -> Iterator[tuple[int, Found]]:
-        """What gives the codes of a mask, of rows that are left, with the least that it can cost."""
+    def each(
+        self, rows: Sequence[tuple[int, Row]], mask: Array, codes: Array, beyond: Array | None = None
+    ) -> Iterator[tuple[int, Found]]:
+        """What gives the codes of a mask, of rows that are left, with the least that it can cost.
+
+        Of elements ``beyond`` the mask the codes are not known: what is done with NaN there may be anything.
+        """
         for cost, row in rows:
             even, odd = mask & ~row.nan, mask & row.nan
             for boxes, made, model in self.ends(row):
                 if not same_codes(made[even], codes[even]).all():
                     continue
-                if modes := self._nans(model, row, odd, codes):
+                ways = [self._nans(model, row, odd, codes)]
+                if not odd.any() and beyond is not None and (beyond & row.nan).any():
+                    ways = [({"nan": (nan,)},) for nan in CHOICES["nan"]]
+                for modes in filter(None, ways):
                     yield cost, Found((tuple(row.made.boxes), tuple(row.boxes), boxes, modes))
 
     def rows(self, codes: Array, usable: Array) -> Rows:

@@ -157,7 +157,8 @@ class Fit:
                 continue
             found, lowest = None, _NONE
             known = mask & decoder.certain
-            for cost, coder in self._coder.each(self._cheapest(self._rows_of(decoder), known), known, decoder.codes):
+            rows = self._cheapest(self._rows_of(decoder), known)
+            for cost, coder in self._coder.each(rows, known, decoder.codes, mask & ~decoder.certain):
                 if cost >= lowest:
                     break
                 first, *others = coder.stages

@@ -251,7 +251,7 @@ def from_refusals() -> Calls:
 def low_half_first() -> Calls:
     """Of two float4 codes in a byte the one of the even index is in the low half."""
     yield {"uint8_data": np.array([1, 2, 3, 15], np.uint8)}
-    for shape in ((16,), (2, 8), (2, 2, 4), (0, 4), (3, 0)):
+    for shape in ((16,), (2, 8), (2, 2, 4), (6,), (3, 2), (0, 4), (3, 0)):
         size = int(np.prod(shape))
         yield {"uint8_data": ((np.arange(size) * 7) % 16).astype(np.uint8).reshape(shape)}
 
@@ -266,7 +266,7 @@ def pack_refusals() -> Calls:
 def unpack() -> Calls:
     """A byte holds the code of the even index in its low half, and the last dimension doubles."""
     yield {"uint8_data": np.array([0x21, 0xF3], np.uint8)}
-    for shape in ((256,), (16, 16), (2, 2, 64), (0, 4)):
+    for shape in ((256,), (16, 16), (2, 2, 64), (5,), (3, 1), (0, 4)):
         size = int(np.prod(shape))
         yield {"uint8_data": np.arange(size).astype(np.uint8).reshape(shape)}
 

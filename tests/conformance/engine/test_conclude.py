@@ -114,6 +114,22 @@ def test_a_limit_of_the_scale_or_of_x_is_told(quantize: Kernel, code: str, where
     assert low <= high < 1.1 * least
 
 
+def test_what_becomes_of_nan_is_told_where_the_reals_hide_its_code() -> None:
+    """A scale of infinity or 0 in 16 bits makes NaN of numbers, and an infinity or 0 of whatever code that gets."""
+
+    def halved(x: Any, scale: Any, zero_point: Any, *, qmin: int, qmax: int) -> Any:
+        with np.errstate(all="ignore"):
+            s = np.asarray(scale).astype(np.float16).astype(x.dtype)
+            codes = np.nan_to_num(np.clip(np.rint(x / s) + zero_point, qmin, qmax), nan=float(qmin))
+            return ((codes - zero_point) * s).astype(x.dtype)
+
+    worker = Inside(replace(backend(RIGHT), operations={"fake_quantize": halved}, grids=(INT8, Grid(0, 255))))
+    found = [answered(i, worker) for i in plan(worker.offer) if i.check in {*VALUES, CALL_SHAPES}]
+    samples = [a.sample for a in found if a.sample is not None]
+    told_ = concluded([a.result for a in found], samples, {"mine": worker})[0]
+    assert {(c.code, c.where) for r in told_ for c in r.causes} == {("HE137", ""), ("HE143", "")}
+
+
 def test_each_check_has_the_causes_that_its_own_answers_need() -> None:
     both = kernel(half_away, times)
     found = {r.check: {c.code for c in r.causes} for r in wrong(told(both, *VALUES))}
