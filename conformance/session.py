@@ -330,7 +330,7 @@ class Session:
         for before in report.results:
             if shown[before.name] is not before:
                 self._keep(shown[before.name])
-        return replace(report, results=tuple(shown.get(r.name, r) for r in report.results))
+        return replace(report, results=tuple(shown[r.name] for r in report.results))
 
     def pytest_unconfigure(self) -> None:
         """End every backend; say what could not be written, past what captures output; give the folder free."""

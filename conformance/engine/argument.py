@@ -13,13 +13,17 @@ from halfeven.conformance.requirement import Arguments
 
 __all__ = ["Argument", "of_arguments", "of_sizes", "some_arguments"]
 
-Kind = Literal["value", "dtype", "holds", "rank", "remainder", "total", "length", "size"]
+Kind = Literal["value", "dtype", "holds", "rank", "remainder", "total", "either", "length", "size"]
 _ORDER: tuple[Kind, ...] = ("value", "dtype", "holds", "rank", "remainder", "total")  # what is said first of several
 _LIMITS: dict[Kind, str] = {
     "length": "{} whose rows have more than {{}} elements",
     "size": "{} of more than {{}} elements",
 }
-_DIVIDED: dict[Kind, str] = {"remainder": "whose rows have n elements", "total": "of n elements"}
+_DIVIDED: dict[Kind, str] = {
+    "remainder": "whose rows have n elements",
+    "total": "of n elements",
+    "either": "of n elements, in a row or in all",
+}
 _OR = " or "  # between divisors that no call tells apart
 _DIVISORS = ("2", "4", "8", "16", "32", "64")
 _LEAST = 4  # different calls on either side: of fewer all may have something in common by accident
@@ -51,8 +55,9 @@ class Argument:
 
     Attributes:
         name: of the argument.
-        kind: ``value``; ``dtype`` or ``rank`` of an array; whether it ``holds`` numbers of a kind, the length of its
-            rows has a ``remainder``, or its ``total`` of elements; or a limit of that ``length``, or of its ``size``.
+        kind: ``value``; ``dtype`` or ``rank`` of an array; whether it ``holds`` numbers of a kind; whether there is a
+            ``remainder`` of the length of its rows, of its ``total`` of elements, or of ``either``, which is not known;
+            a limit of the ``length`` of its rows, or of its ``size``.
         levels: any of them; of a limit the least number above it, and the greatest that is known to be below.
         what: of what an array holds, such as NaN; of a remainder the divisor, or the divisors that it may be.
         is_sure: whether every such call differs, and not only some of them.
@@ -87,7 +92,7 @@ class Argument:
                 said = f"{self.what if self.levels[0] else _OPPOSITE[self.what]} in {self.name}"
             case "rank":
                 said = f"{self.name} of rank {listed}"
-            case "remainder" | "total":
+            case "remainder" | "total" | "either":
                 which = "no multiple" if self.levels[0] else "a multiple"
                 said = f"{self.name} {_DIVIDED[self.kind]}, n {which} of {self.what}"
             case "length" | "size":
@@ -113,9 +118,11 @@ class Argument:
         return len(self._of_each(arguments)) > 1
 
     def _of_each(self, arguments: Arguments) -> set[bool]:
-        """Whether a call is one of them, by each divisor; of other kinds there is one."""
+        """Whether a call is one of them, by each divisor of what it may divide; else there is one."""
         facts = _facts(arguments)
-        return {facts.get((self.kind, self.name, what), _ABSENT) in self.levels for what in self.what.split(_OR)}
+        kinds: tuple[Kind, ...] = ("remainder", "total") if self.kind == "either" else (self.kind,)
+        keys = ((kind, self.name, what) for kind in kinds for what in self.what.split(_OR))
+        return {facts.get(key, _ABSENT) in self.levels for key in keys}
 
 
 def of_arguments(bad: Sequence[Arguments], good: Sequence[Arguments]) -> Argument | None:
@@ -167,13 +174,13 @@ def some_arguments(bad: Sequence[Arguments], good: Sequence[Arguments]) -> Argum
 
 
 def _joined(found: Sequence[Argument]) -> Argument | None:
-    """The first, with all divisors that are not told apart; not sure where it is not known what they divide."""
+    """The first, with all divisors that are not told apart, of whatever they may divide."""
     if not found or found[0].kind not in _DIVIDED:
         return found[0] if found else None
     first = found[0]
-    alike = [a.what for a in found if (a.name, a.kind, a.levels) == (first.name, first.kind, first.levels)]
-    either = {a.kind for a in found if (a.name, a.levels) == (first.name, first.levels)} >= _DIVIDED.keys()
-    return replace(first, what=_OR.join(sorted(alike, key=int)), is_sure=first.is_sure and not either)
+    alike = [a for a in found if (a.name, a.levels) == (first.name, first.levels) and a.kind in _DIVIDED]
+    known = _OR.join(sorted({a.what for a in alike}, key=int))
+    return replace(first, what=known, kind=first.kind if len({a.kind for a in alike}) == 1 else "either")
 
 
 def _counted(

@@ -79,7 +79,7 @@ def concluded(
                 said = f"error in halfeven itself: {type(error).__name__}: {error}"
                 told |= {s.name: _unsaid(names[s.name], said) for s in mine}
         if each:
-            told |= _with_witnesses([told.get(r.name, r) for r in results], samples, whys, workers)
+            told |= decided([told.get(r.name, r) for r in results], samples, whys, workers)
     lost = {s.name for s in samples if s.open} - told.keys()  # of answers that have no form outside their process
     told |= {name: _nothing_kept(names[name]) for name in lost & names.keys()}
     return [told.get(r.name, r) for r in results], trials
@@ -131,16 +131,6 @@ def _told(result: Result, sample: Sample, why: Why) -> Result:
     known = {(c.code, c.sentence, c.where): c.witness for c in result.causes}  # of a run that goes on
     causes = (replace(c, witness=known.get((c.code, c.sentence, c.where))) for c in said.causes)
     return replace(result, outcome=said.outcome, cause=said.cause, causes=tuple(causes))
-
-
-def _with_witnesses(
-    results: Sequence[Result], samples: Sequence[Sample], whys: Mapping[Subject, Why], workers: Mapping[str, Worker]
-) -> dict[str, Result]:
-    try:
-        return decided(results, samples, whys, workers)
-    except Exception as error:  # noqa: BLE001 - as above
-        said = f"error in halfeven itself: {type(error).__name__}: {error}"
-        return {r.name: _unsaid(r, said) for r in results if len(r.causes) > 1}
 
 
 def _unsaid(result: Result, error: str) -> Result:

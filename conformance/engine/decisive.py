@@ -1,13 +1,14 @@
-"""The witness of one cause among several: a call that differs by it alone, however much else is done.
+"""The witness of one cause among several: a call that differs by it alone, or else one that would not differ without.
 
 The witness of a check was found before its causes were known. Where several things are done otherwise its call may
 differ by any of them, so each cause that no check has alone gets a call of its own, if one is found.
 """
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from functools import partial
+from itertools import islice
 
 import numpy as np
 
@@ -46,21 +47,27 @@ def decided(
     """
     every, kept = list(results), {s.name: s for s in samples}
     alone = {_key(r, c) for r in every for c in r.causes if c.witness or (r.witness and len(r.causes) == 1)}
-    tries = Counter[tuple[str, ...]]()
+    asked = Counter[tuple[str, ...]]()
     found: dict[str, Result] = {}
-    for r in every:
+    for r in reversed(every):  # of a run that goes on the last are its own, whose scripts can be run
         several = len(r.causes) > 1 and r.name in kept and r.backend in workers
         for place, cause in enumerate(r.causes if several else ()):
             key = _key(r, cause)
-            if key in alone or tries[key] == _RESULTS:
+            if key in alone or asked[key] == _RESULTS:
                 continue
-            tries[key] += 1
-            w = _sought(r, kept[r.name], cause, whys, workers[r.backend])
-            if w is not None:
-                alone.add(key)
+            for of, deciding in _deciding(kept[r.name], cause, whys):
+                asked[key] += 1
                 now = found.get(r.name, r)
-                causes = (*now.causes[:place], replace(cause, witness=w), *now.causes[place + 1 :])
-                found[r.name] = replace(now, causes=causes)
+                try:
+                    w = aside(workers[r.backend], partial(_witness, r, of, deciding, workers[r.backend]))
+                except Exception as error:  # noqa: BLE001 - a mistake of ours must not lose what was found
+                    said = f"error in halfeven itself: {type(error).__name__}: {error}"
+                    found[r.name] = replace(now, detail="\n".join(filter(None, (now.detail, said))))
+                    continue
+                if w is not None:
+                    alone.add(key)
+                    causes = (*now.causes[:place], replace(cause, witness=w), *now.causes[place + 1 :])
+                    found[r.name] = replace(now, causes=causes)
     return found
 
 
@@ -68,12 +75,10 @@ def _key(r: Result, cause: Cause) -> tuple[str, ...]:
     return r.backend, cause.code, cause.sentence, cause.where
 
 
-def _sought(r: Result, sample: Sample, cause: Cause, whys: Mapping[Subject, Why], worker: Worker) -> Witness | None:
-    for of in sample.subjects:
-        deciding = whys[of].deciding(sample, cause) if of in whys else None
-        if deciding is not None:
-            return aside(worker, partial(_witness, r, of, deciding, worker))
-    return None
+def _deciding(sample: Sample, cause: Cause, whys: Mapping[Subject, Why]) -> Iterator[tuple[Subject, Deciding]]:
+    """What to ask, of the first operation or formula of which anything is known."""
+    known = ((of, whys[of].deciding(sample, cause)) for of in sample.subjects if of in whys)
+    yield from islice(((of, deciding) for of, deciding in known if deciding is not None), 1)
 
 
 def _witness(r: Result, of: Subject, deciding: Deciding, worker: Worker) -> Witness | None:
@@ -88,7 +93,7 @@ def _witness(r: Result, of: Subject, deciding: Deciding, worker: Worker) -> Witn
     e, calls = _asking(r, of, deciding, worker)
     trials = (judged(e, call, answer) for call, answer in zip(calls, worker.answers(calls), strict=True))
     best = min((t for t in trials if t is not None), key=lambda t: t.clear.rank, default=None)
-    return None if best is None else shown(e, shrunk(best, Tries(e, judged)))
+    return None if best is None else replace(shown(e, shrunk(best, Tries(e, judged))), longer="")
 
 
 def _asking(r: Result, of: Subject, deciding: Deciding, worker: Worker) -> tuple[Evidence, list[Call]]:

@@ -83,12 +83,12 @@ def demonstrated(results: Iterable[Result], python: str = sys.executable, timeou
 
 
 def _each_cause(results: Sequence[Result], python: str, timeout: float) -> list[Result]:
-    """The results; of the witnesses that single causes have, those without a script or whose script showed it."""
+    """The results; a cause's own witness stays if it has no script, or its script showed the difference."""
     pairs = ((i, c, c.witness) for i, r in enumerate(results) for c in r.causes)
     own = [(i, c, w) for i, c, w in pairs if w is not None and w.script and not w.reproduced]
     found = list(results)
     for (i, cause, w), came in zip(own, run_alone([w.script for _, _, w in own], python, timeout), strict=True):
-        now = replace(w, reproduced=True, longer="") if came.differs else None
+        now = replace(w, reproduced=True) if came.differs else None
         causes = (replace(c, witness=now) if c is cause else c for c in found[i].causes)
         found[i] = replace(found[i], causes=tuple(causes))
     return found

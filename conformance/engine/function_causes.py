@@ -68,8 +68,8 @@ class FunctionWhy:
         releases = [f.behaviour for f in self._versions if type(f.behaviour) is own]
         some = [self.rows]
         some += [self.answered] if not self._is_admitted and 0 < len(self.answered) < len(self.rows) else []
-        by_number = len(self._numbers) > len(self.answered) and not self._admits(self._numbers)
-        some += [self._numbers] if by_number else []
+        if len(self._numbers) > len(self.answered) and not self._admits(self._numbers):
+            some.append(self._numbers)
         points = (
             nearest_point(self.claimed, [(r.arguments, r.seen) for r in rows], releases=releases) for rows in some
         )
@@ -158,7 +158,7 @@ class FunctionWhy:
         differ = [(call, row) for call, row in asked if not breaches(row.seen) and not self._agrees(row)]
         for shows in self._tests(cause):
             if found := [call for call, row in differ if shows(row)]:
-                return Deciding(found, partial(self._decides, shows))
+                return Deciding(found, partial(_decides, shows))
         return None
 
     def refuted(self, compared: Sequence[Judged]) -> Mapping[int, Array]:
@@ -203,6 +203,8 @@ class FunctionWhy:
     @cached_property
     def _has_lost_answers(self) -> bool:
         """Whether a version gives all answers that are kept, and not all others: these would refute its choices too."""
+        if len(self._numbers) > len(self.answered):
+            return False  # another form refutes every version
         rows, lost = self.answered or self.rows, (f for f in self._versions if f.id in self._refuted)
         return any(all(gives(f.function, row) for row in rows) for f in lost)
 
@@ -293,7 +295,7 @@ class FunctionWhy:
 
     def _is_apart(self, row: Row) -> bool:
         """Whether it raises as the document does not, or has another form: that has a cause of its own."""
-        if row.seen.kind != "raised" and not self._difference(row).form:
+        if row.seen.kind != "raised" and not self._difference(row).forms:
             return False
         return not self._agrees(row)
 
@@ -309,8 +311,8 @@ class FunctionWhy:
             for words in breaches(row.seen)
         ]
         found = [self._difference(row) for row in rows if self._unexplained(row)]
-        errors = [raised(d.words) for d in found if not d.form]
-        forms = [formed(d.form, d.words) for d in found if d.form]
+        errors = [raised(d.words) for d in found if not d.forms]
+        forms = [formed(*form) for d in found for form in d.forms]
         return tuple(cause for some in (faults, errors, forms) for cause in by_kind(some, lambda c: c.sentence))
 
     def _unexplained(self, row: Row) -> bool:
@@ -334,12 +336,6 @@ class FunctionWhy:
                 yield partial(_given_but, only, rest)
                 yield partial(gives, only)
                 yield partial(_given_but, self.claimed.at(point), rest)
-
-    def _decides(self, shows: Callable[[Row], bool], _: Evidence, t: Trial) -> bool:
-        """Whether a trial is such a call; one of another form would show that."""
-        return not t.difference.form and shows(
-            self._as_found(Row(arguments_of(t.call.named), t.actual, t.call.shape, ""))
-        )
 
     def _choices(self, point: Behaviour | None, rows: Sequence[Row]) -> tuple[Cause, ...]:
         behaviour = self.claimed.behaviour
@@ -365,6 +361,11 @@ def _rows(sample: Sample) -> list[Row]:
 def _given_but(function: Callable[..., Any], other: Callable[..., Any], row: Row) -> bool:
     """Whether the one function gives an answer, and the other does not."""
     return gives(function, row) and not gives(other, row)
+
+
+def _decides(shows: Callable[[Row], bool], _: Evidence, t: Trial) -> bool:
+    """Whether a trial is such a call; one of another form would show that."""
+    return not t.difference.forms and shows(Row(arguments_of(t.call.named), t.actual, t.call.shape, ""))
 
 
 def _rank(version: str, own: tuple[str, ...], release: str) -> tuple[bool, bool]:

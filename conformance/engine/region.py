@@ -114,7 +114,7 @@ class Region:
                 return Region("lanes", (k, *(i for i in range(k) if i not in lanes))).words
             case "zero points":
                 return "zero points that are 0"
-            case "quotients" | "scales" | "reals":
+            case "scales":
                 return self.words.replace(">=", "<")
             case "whole" if self.of[0].startswith("without "):
                 return self.words.replace("without", "with")

@@ -307,7 +307,8 @@ class Script:
 
     def _form(self, kind: str) -> list[str]:
         if isinstance(self.t.expected.value, Mapping | tuple | list):
-            raise NoScript(kind)
+            msg = "the result has several parts"
+            raise NoScript(msg)
         wanted: Array = np.asarray(self.t.expected.value)
         match kind:
             case "wrong shape":

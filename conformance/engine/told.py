@@ -33,7 +33,7 @@ class Told:
 
 @dataclass(frozen=True, eq=False)
 class Deciding:
-    """Calls that differ by one cause, whatever else is done.
+    """Calls that differ by one cause alone, or else such as would not differ without it.
 
     Attributes:
         asked: of a function its calls; of an operation single elements, of any grid and granularity.

@@ -146,11 +146,12 @@ def aside(worker: Worker, make: Callable[[], _T]) -> _T:
     """What ``make`` gives; no device is asked another time for it: what a worker has no answer to stays as it was."""
     missing = getattr(worker, "missing", None)
     before = dict(missing or {})
-    found = make()
-    if missing is not None:
-        missing.clear()
-        missing.update(before)
-    return found
+    try:
+        return make()
+    finally:
+        if missing is not None:
+            missing.clear()
+            missing.update(before)
 
 
 Judge = Callable[[Evidence, Call, Answer, tuple[Call, ...]], Trial | None]

@@ -1,4 +1,4 @@
-"""The witness of a report explained: ``report.json#id``, or ``report.json#HE101`` for that cause's own or first."""
+"""The witness of a report explained: ``report.json#id``, or ``report.json#HE101`` for one of that cause."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass

@@ -1,5 +1,6 @@
 """Holding answers to a property: the calls that it needs, and what it finds in their answers."""
 
+import contextlib
 from collections.abc import Mapping
 from typing import Any
 
@@ -34,10 +35,9 @@ def second_of(found: Property, role: Role, first: Answered) -> Arguments | None:
 def breaches(found: Property, first: Answered, second: Answered | None) -> list[Breach]:
     """What the property finds: each judgement with the values judged and those that it does not hold for.
 
-    Nothing, of arrays whose shapes do not fit together: the calls of the formula tell that.
+    What comes after arrays whose shapes do not fit together is not judged: the calls of the formula tell of shapes.
     """
-    with np.errstate(all="ignore"):
-        try:
-            return [b for b in found.judge(first, second) if b.points]
-        except (ValueError, IndexError):  # as NumPy raises; what judges no right answer fails a test
-            return []
+    seen: list[Breach] = []
+    with np.errstate(all="ignore"), contextlib.suppress(ValueError, IndexError):  # as NumPy says that they do not fit
+        seen.extend(b for b in found.judge(first, second) if b.points)
+    return seen

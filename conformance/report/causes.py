@@ -6,7 +6,7 @@ from dataclasses import replace
 from halfeven.conformance.report.groups import SEVERITY, Group
 from halfeven.conformance.report.model import CONFORMING, Cause, Result
 
-__all__ = ["UNKNOWN", "by_cause", "cause", "entries", "measured", "shown", "together", "with_own_witness", "words"]
+__all__ = ["UNKNOWN", "by_cause", "cause", "entries", "measured", "showing", "together", "with_own_witness", "words"]
 
 #: Where nothing that is known computes so; such results have this in common and nothing else.
 UNKNOWN = "no known behaviour gives these answers"
@@ -54,7 +54,7 @@ def with_own_witness(results: Iterable[Result], key: Sequence[str]) -> list[Resu
     return [replace(r, witness=c.witness) for r, c in pairs if (c.code, c.sentence, c.where)[: len(key)] == (*key,)]
 
 
-def shown(found: Group) -> Result:
+def showing(found: Group) -> Result:
     """The result to show of a cause: with the witness that differs by this cause, where others stand beside it."""
     return Group(found.key, tuple(with_own_witness(found.results, found.key)) or found.results).shown
 

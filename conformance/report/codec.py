@@ -13,7 +13,7 @@ from numbers import Integral
 from pathlib import Path
 from typing import Any
 
-from halfeven.conformance.report.causes import by_cause, shown, together
+from halfeven.conformance.report.causes import by_cause, showing, together
 from halfeven.conformance.report.journal import Absent, Entry, Journal, Kept, Known, Plan
 from halfeven.conformance.report.model import SCHEMA_VERSION, BackendRecord, Cause, Report, Result, Witness
 from halfeven.conformance.report.schema import check, minor
@@ -217,7 +217,7 @@ def _causes(report: Report) -> list[dict[str, Any]]:
         entry = {"code": code, "sentence": sentence, "where": where, "share": next(filter(None, shares), "")}
         names = [r.backend for r in one.results]
         backends = {name: names.count(name) for name in sorted({*names})}
-        found.append(entry | {"with": together(one), "backends": backends, "shown": shown(one).name})
+        found.append(entry | {"with": together(one), "backends": backends, "shown": showing(one).name})
     return found
 
 

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 from halfeven.conformance.codes import NEAREST
 from halfeven.conformance.codes import UNKNOWN as UNKNOWN_CODE
-from halfeven.conformance.report.causes import UNKNOWN, by_cause, cause, entries, measured, shown, together, words
+from halfeven.conformance.report.causes import UNKNOWN, by_cause, cause, entries, measured, showing, together, words
 from halfeven.conformance.report.groups import SEVERITY, Group, aspect, backends, flatten, group, largest
 from halfeven.conformance.report.model import CONFORMING, BackendRecord, OutcomeName, Report, Result
 from halfeven.conformance.report.printable import printable
@@ -215,7 +215,7 @@ def _witnesses(report: Report, found: _Backends) -> list[str]:
         return []
     least, most = _PER_BACKEND
     limit = max(least, min(most, _WITNESSES // len(parting)))
-    scripts = any(w.reproduced for _, some in parting for g in some if (w := shown(g).witness) is not None)
+    scripts = any(w.reproduced for _, some in parting for g in some if (w := showing(g).witness) is not None)
     alone = " Each script was run alone, and showed its difference." if scripts else ""
     parts = [f"## Witnesses\n\nOne for each backend and cause.{alone}"]
     for record, differences in parting:
@@ -256,13 +256,13 @@ def _shown_once(report: Report, differences: list[Group]) -> list[str]:
     """The witnesses; causes of which the same call is shown stand over it together."""
     by: dict[tuple[object, ...], list[Group]] = {}
     for g in differences:
-        r = shown(g)
+        r = showing(g)
         by.setdefault((r.name, r.witness) if g.key[0] else (r.name, *g.key), []).append(g)
     return [_witness(report, first, rest) for first, *rest in by.values()]
 
 
 def _witness(report: Report, difference: Group, others: Sequence[Group] = ()) -> str:
-    result = shown(difference)
+    result = showing(difference)
     w = result.witness
     known = difference.key[0]
     parts = [

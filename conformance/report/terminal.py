@@ -4,7 +4,7 @@ import textwrap
 from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
 
-from halfeven.conformance.report.causes import by_cause, measured, shown, together, with_own_witness, words
+from halfeven.conformance.report.causes import by_cause, measured, showing, together, with_own_witness, words
 from halfeven.conformance.report.groups import SEVERITY, Group, backends, largest
 from halfeven.conformance.report.model import Report, Result, Witness
 from halfeven.conformance.report.printable import printable
@@ -98,7 +98,7 @@ def _causes(report: Report, found: Sequence[Group], width: int) -> list[str]:
         counted = count(len(one.results), "check") + (f", {count(len(names), 'backend')}" if several else "")
         lines += _with_count(shorten(_headed(one), _WORDS), counted, width)
         below = [_by_backend(names)] if len(names) > 1 else []
-        below += [*_shares(one), _witness(shown(one)), *_claims(one)] if place < _SHOWN else []
+        below += [*_shares(one), _witness(showing(one)), *_claims(one)] if place < _SHOWN else []
         lines += [line for said in below for line in _wrapped(said, width, first="    ", then="    ")]
     if len(found) > _CAUSES:
         lines.append(f"{count(len(found) - _CAUSES, 'more cause')} in the report")
@@ -201,7 +201,7 @@ def _differences(whole: Group, worst: Result) -> Iterator[str]:
     for one in found[:_SHOWN]:
         yield f"  {shorten(_headed(one), _WORDS)} ({count(len(one.results), 'check')})"
         if with_own_witness(one.results, one.key):
-            yield f"    {_witness(shown(one))}"
+            yield f"    {_witness(showing(one))}"
     if len(found) > _SHOWN:
         yield f"  {count(len(found) - _SHOWN, 'more cause')} in .results"
     far = steps(largest([worst]))

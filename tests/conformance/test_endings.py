@@ -177,9 +177,12 @@ def test_a_script_that_stands_in_a_resumed_folder_is_not_run(folder: Path) -> No
         r'"script": ?"(?!")', lambda m: m[0] + f"open('{ran}', 'w').close()\\n", journal.read_text()
     )
     assert count
-    journal.write_text(planted)
+    journal.write_text(re.sub(r'"reproduced": ?true', '"reproduced": false', planted))
     assert halfeven(folder, "run", "good:Cuts", "--resume", *some).returncode == 1
     assert not ran.exists()
+    shown = [r.witness for r in codec.read_json(folder / "out/report.json").results if r.witness is not None]
+    assert not any(w.script for w in shown)
+    assert any("of an earlier run" in w.unshown for w in shown)
 
 
 def test_workers_that_keep_dying_are_counted_against_the_plan(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:

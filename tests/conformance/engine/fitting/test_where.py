@@ -116,7 +116,8 @@ def test_a_limit_is_said_as_far_as_it_is_known() -> None:
     assert Region("size", (101, 100)).words == "tensors of more than k elements, k = 100"
     assert not Region("tail", (8,)).open(f).any()
     quotients = Region("quotients", (1.0, -1)).within(f, f.x >= 3, np.abs(f.x) <= 1)
-    assert (quotients.words, quotients.outside) == ("|x/s| >= k, k from 2 to 6", "|x/s| < k, k from 2 to 6")
+    assert Region("scales", (2.0, 1.5)).outside == "s < k, k from 1.5 to 2"
+    assert (quotients.words, quotients.outside) == ("|x/s| >= k, k from 2 to 6", "outside of |x/s| >= k, k from 2 to 6")
 
 
 def test_regions_are_proper_and_each_comes_once() -> None:
