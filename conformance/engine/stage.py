@@ -146,6 +146,7 @@ def _run(path: str, printed: int) -> None:
     except BaseException:  # noqa: BLE001 - an error ends a script
         status = _RAISED
         with contextlib.suppress(BaseException):
+            sys.stdout.flush()  # what it printed before comes first
             traceback.print_exc()
     finally:
         with contextlib.suppress(BaseException):

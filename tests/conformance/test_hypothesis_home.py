@@ -75,7 +75,7 @@ def test_check_leaves_nothing_behind(folder: Path) -> None:
 def test_a_run_leaves_its_report_alone(folder: Path) -> None:
     arguments = ["run", "npu:Npu", "-n", "1", "--", "-k", "layout or huge"]
     code = f"import sys; from halfeven.conformance.cli import main; sys.exit(main({arguments}))"
-    ran = python(folder, "-B", "-c", code)
+    ran = python(folder, "-B", "-c", code, PYTHONDONTWRITEBYTECODE="1")
     assert ran.returncode == 0, ran.stdout + ran.stderr
     assert {p.name for p in folder.iterdir()} == {"npu.py", "halfeven-report"}
 

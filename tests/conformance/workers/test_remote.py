@@ -265,7 +265,7 @@ def test_a_command_answers(command: Callable[..., Pipe]) -> None:
         ("os.kill(os.getpid(), 11)", "signal 11 (SIGSEGV)"),
         ("sys.exit(7)", "exit status 7"),
         ("time.sleep(1000)", "timed out after 1 s"),
-        ("give.write(bytes(8)); continue", "the channel broke: cut short: 0 bytes of 8 or more"),
+        ("give.write(bytes(8)); give.flush(); continue", "the channel broke: cut short: 0 bytes of 8 or more"),
         ("give.write(b'x' * 999); give.flush(); continue", "the channel broke: a frame of "),
     ],
 )
