@@ -203,8 +203,6 @@ class FunctionWhy:
     @cached_property
     def _has_lost_answers(self) -> bool:
         """Whether a version gives all answers that are kept, and not all others: these would refute its choices too."""
-        if len(self._numbers) > len(self.answered):
-            return False  # another form refutes every version
         rows, lost = self.answered or self.rows, (f for f in self._versions if f.id in self._refuted)
         return any(all(gives(f.function, row) for row in rows) for f in lost)
 
@@ -295,7 +293,7 @@ class FunctionWhy:
 
     def _is_apart(self, row: Row) -> bool:
         """Whether it raises as the document does not, or has another form: that has a cause of its own."""
-        if row.seen.kind != "raised" and not self._difference(row).forms:
+        if row.seen.kind != "raised" and not self._difference(row).form:
             return False
         return not self._agrees(row)
 
@@ -311,8 +309,8 @@ class FunctionWhy:
             for words in breaches(row.seen)
         ]
         found = [self._difference(row) for row in rows if self._unexplained(row)]
-        errors = [raised(d.words) for d in found if not d.forms]
-        forms = [formed(*form) for d in found for form in d.forms]
+        errors = [raised(d.words) for d in found if not d.form]
+        forms = [formed(d.form, d.words) for d in found if d.form]
         return tuple(cause for some in (faults, errors, forms) for cause in by_kind(some, lambda c: c.sentence))
 
     def _unexplained(self, row: Row) -> bool:
@@ -365,7 +363,7 @@ def _given_but(function: Callable[..., Any], other: Callable[..., Any], row: Row
 
 def _decides(shows: Callable[[Row], bool], _: Evidence, t: Trial) -> bool:
     """Whether a trial is such a call; one of another form would show that."""
-    return not t.difference.forms and shows(Row(arguments_of(t.call.named), t.actual, t.call.shape, ""))
+    return not t.difference.form and shows(Row(arguments_of(t.call.named), t.actual, t.call.shape, ""))
 
 
 def _rank(version: str, own: tuple[str, ...], release: str) -> tuple[bool, bool]:

@@ -51,7 +51,7 @@ class Difference:
         points: the values compared, and how many of them are ``differing``.
         steps: the largest difference, in ``unit``.
         words: what differs first.
-        forms: of each leaf of which no number differs ``wrong shape``, ``wrong dtype`` or ``no error``, with its words.
+        form: where it is no number that differs: ``wrong shape``, ``wrong dtype``, ``no error``; else empty.
         leaf: where in the result it is.
         sums: the points that were judged by a bound.
     """
@@ -64,7 +64,7 @@ class Difference:
     leaf: str = ""
     comparison: Gap | None = None
     sums: Sums = Sums()
-    forms: tuple[tuple[str, str], ...] = ()
+    form: str = ""
 
 
 def answer_of(function: Callable[..., Any], arguments: Mapping[str, Any]) -> Answer:
@@ -114,9 +114,9 @@ def differences(expected: Answer, actual: Answer) -> Difference:
     found = [_leaf(name, value, got[name], expected.open.get(name)) for name, value in wanted.items()]
     first = next((f for f in found if f.differing), Difference(0))
     points, differing = sum(f.points for f in found), sum(f.differing for f in found)
-    sums, forms = sum((f.sums for f in found), Sums()), tuple(form for f in found for form in f.forms)
+    sums = sum((f.sums for f in found), Sums())
     return Difference(
-        points, differing, first.steps, first.unit, first.words, first.leaf, first.comparison, sums, forms
+        points, differing, first.steps, first.unit, first.words, first.leaf, first.comparison, sums, first.form
     )
 
 
@@ -160,8 +160,8 @@ def _raised(expected: Answer, actual: Answer) -> Difference:
     does = f"raises {actual.error[0]}" if actual.kind == "raised" else "returns a result"
     says = f"raises {expected.error[0]}" if expected.kind == "raised" else "gives a result"
     said = f": {actual.message.splitlines()[0]}" if actual.message.strip() else ""
-    words = f"{does} where the document {says}{said}"
-    return Difference(1, 1, words=words, forms=() if actual.kind == "raised" else (("no error", words),))
+    form = "" if actual.kind == "raised" else "no error"
+    return Difference(1, 1, words=f"{does} where the document {says}{said}", form=form)
 
 
 def _leaf(name: str, expected: Any, actual: Any, sums: Open | None) -> Difference:
@@ -171,11 +171,12 @@ def _leaf(name: str, expected: Any, actual: Any, sums: Open | None) -> Differenc
         return Difference(1) if same else Difference(1, 1, words=words, leaf=name)
     e, a = np.asarray(expected), np.asarray(actual)
     if e.shape != a.shape:
-        words = _differs(name, f"of shape {a.shape}", f"{e.shape}")
-        return Difference(1, 1, words=words, leaf=name, forms=(("wrong shape", words),))
+        return Difference(
+            1, 1, words=_differs(name, f"of shape {a.shape}", f"{e.shape}"), leaf=name, form="wrong shape"
+        )
     if e.dtype != a.dtype:
-        every, words = max(e.size, 1), _differs(name, f"{a.dtype}", f"{e.dtype}")
-        return Difference(every, every, words=words, leaf=name, forms=(("wrong dtype", words),))
+        every = max(e.size, 1)
+        return Difference(every, every, words=_differs(name, f"{a.dtype}", f"{e.dtype}"), leaf=name, form="wrong dtype")
     comparison = compare_reals(e, a) if _is_float(e) else compare_codes(e, a)
     points, judged = max(e.size, 1), Sums()
     if sums is not None:

@@ -48,8 +48,8 @@ def operations(name: str, layout: str, columns: int, device: str = "meta") -> in
     """How many a call takes, of 4 rows."""
     of, block = _LAYOUTS[layout]
     shape = tuple(columns if n == -1 else columns // -n if n < 0 else n for n in of)
-    x = torch.empty(4, columns, device=device)
-    s, z = (torch.empty(shape, device=device) for _ in range(2))
+    x = torch.ones(4, columns, device=device)  # what memory happens to hold may take other ways: NaN is sought
+    s, z = torch.ones(shape, device=device), torch.zeros(shape, device=device)
     match name:
         case "quantize":
             given: tuple[Any, ...] = (x, s, z, *_GRID, block, torch.int8, False)
