@@ -5,7 +5,7 @@ import contextlib
 import shlex
 import sys
 import traceback
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from importlib import metadata
 from itertools import takewhile
 from pathlib import Path
@@ -17,7 +17,6 @@ from halfeven.conformance.output import say
 __all__ = ["main"]
 
 CONFORMS, DIFFERS, USAGE = 0, 1, 2
-_COMMANDS = ("run", "report", "list", "diff")
 _ABOUT = (
     "Check implementations of quantization against the formulas they document. "
     "Exit status: 0 conforms, 1 differs, 2 wrong usage, an incomplete run, or nothing ran."
@@ -39,10 +38,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _carry_out(given: list[str]) -> int:
+    parser, known = _parser()
     if given and not given[0].startswith("-"):
-        _known_command(given[0])
+        _known_command(given[0], known)
     split = given.index("--") if "--" in given else len(given)
-    options, unknown = _parser().parse_known_args(commands.joined(given[:split]))
+    options, unknown = parser.parse_known_args(commands.joined(given[:split]))
     if unknown:  # argparse would only say that it does not know it
         return _usage(f"option {unknown[0]!r} is not known{_nearest_option(options.command, unknown[0])}")
     match options.command:
@@ -58,15 +58,16 @@ def _carry_out(given: list[str]) -> int:
             return commands.carry_out(options, given)
 
 
-def _known_command(word: str) -> None:
+def _known_command(word: str, known: Iterable[str]) -> None:
     """Refuse a word that is no command; ``check``, which is the function's name, with the command that does it."""
     if word == "check":
         msg = "COMMAND='check' is not accepted: did you mean run, as in halfeven run pkg.mod:fn --profile onnx?"
         raise ValueError(msg)
-    among("COMMAND", word, [*_COMMANDS, *commands.COMMANDS])
+    among("COMMAND", word, known)
 
 
-def _parser() -> argparse.ArgumentParser:
+def _parser() -> tuple[argparse.ArgumentParser, Iterable[str]]:
+    """The parser, and the commands that it knows."""
     parser = argparse.ArgumentParser("halfeven", description=_ABOUT, allow_abbrev=False, epilog=_AFTER)
     parser.add_argument("--version", action="version", version=f"halfeven {metadata.version('halfeven')}")
     commands_ = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
@@ -106,7 +107,7 @@ def _parser() -> argparse.ArgumentParser:
     diff.add_argument("base", type=Path, help="the earlier report, or its folder")
     diff.add_argument("head", type=Path, help="the later one")
     commands.add(commands_)
-    return parser
+    return parser, commands_.choices
 
 
 def _run(options: argparse.Namespace, extra: list[str], given: list[str]) -> int:
@@ -178,7 +179,7 @@ def _earlier(begun: list[str], path: Path) -> argparse.Namespace:
     msg = f"{path}, at /command: {shlex.join(begun)!r} is not accepted: it is no run that can be resumed"
     try:
         with contextlib.redirect_stdout(None), contextlib.redirect_stderr(None):
-            earlier, unknown = _parser().parse_known_args(list(takewhile(lambda word: word != "--", begun[1:])))
+            earlier, unknown = _parser()[0].parse_known_args(list(takewhile(lambda word: word != "--", begun[1:])))
     except SystemExit:  # its words were no command, or asked for help
         raise ValueError(msg) from None
     if unknown:

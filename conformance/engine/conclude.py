@@ -17,7 +17,7 @@ from halfeven.conformance.engine.formula import formula_of
 from halfeven.conformance.engine.function_causes import FunctionWhy
 from halfeven.conformance.engine.kept import Sample, Subject
 from halfeven.conformance.engine.operation_causes import OperationWhy
-from halfeven.conformance.engine.told import Told, Why, unknown
+from halfeven.conformance.engine.told import Told, Why, unknown, unsaid
 from halfeven.conformance.engine.trial import tried
 from halfeven.conformance.environment import restore
 from halfeven.conformance.report.model import OutcomeName, Result
@@ -76,8 +76,7 @@ def concluded(
                 whys[of] = why
                 told |= {s.name: _told(names[s.name], s, why) for s in mine}
             except Exception as error:  # noqa: BLE001 - a mistake of ours must not lose what was found
-                said = f"error in halfeven itself: {type(error).__name__}: {error}"
-                told |= {s.name: _unsaid(names[s.name], said) for s in mine}
+                told |= {s.name: unsaid(names[s.name], error) for s in mine}
         if each:
             told |= decided([told.get(r.name, r) for r in results], samples, whys, workers)
     lost = {s.name for s in samples if s.open} - told.keys()  # of answers that have no form outside their process
@@ -128,13 +127,9 @@ def _told(result: Result, sample: Sample, why: Why) -> Result:
         crashes = [raised(words) for words in sample.raised]
         cause = "; ".join([said.cause, *(crash.sentence for crash in crashes)])
         said = Told("differs", cause, (*said.causes, *crashes))
-    known = {(c.code, c.sentence, c.where): c.witness for c in result.causes}  # of a run that goes on
-    causes = (replace(c, witness=known.get((c.code, c.sentence, c.where))) for c in said.causes)
+    known = {c.key: c.witness for c in result.causes}  # of a run that goes on
+    causes = (replace(c, witness=known.get(c.key)) for c in said.causes)
     return replace(result, outcome=said.outcome, cause=said.cause, causes=tuple(causes))
-
-
-def _unsaid(result: Result, error: str) -> Result:
-    return replace(result, cause=result.cause or error, detail="\n".join(filter(None, (result.detail, error))))
 
 
 def _nothing_kept(result: Result) -> Result:

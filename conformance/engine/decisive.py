@@ -5,10 +5,9 @@ differ by any of them, so each cause that no check has alone gets a call of its 
 """
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from functools import partial
-from itertools import islice
 
 import numpy as np
 
@@ -18,9 +17,10 @@ from halfeven.conformance.engine.evidence import Evidence
 from halfeven.conformance.engine.item import Item
 from halfeven.conformance.engine.kept import Sample, Subject
 from halfeven.conformance.engine.shrink import shrunk
-from halfeven.conformance.engine.told import Deciding, Why
+from halfeven.conformance.engine.told import Deciding, Why, unsaid
 from halfeven.conformance.engine.tries import Trial, Tries, aside, trial_of
 from halfeven.conformance.engine.witness import shown
+from halfeven.conformance.report.causes import witnessed
 from halfeven.conformance.report.model import Cause, Result, Witness
 from halfeven.conformance.requirement import Requirement
 from halfeven.conformance.workers import Worker
@@ -46,39 +46,35 @@ def decided(
         workers: by backend's name, where a call is asked.
     """
     every, kept = list(results), {s.name: s for s in samples}
-    alone = {_key(r, c) for r in every for c in r.causes if c.witness or (r.witness and len(r.causes) == 1)}
+    alone = {(r.backend, *c.key) for r in every for c in r.causes if c.witness or (r.witness and len(r.causes) == 1)}
     asked = Counter[tuple[str, ...]]()
     found: dict[str, Result] = {}
     for r in reversed(every):  # of a run that goes on the last are its own, whose scripts can be run
         several = len(r.causes) > 1 and r.name in kept and r.backend in workers
-        for place, cause in enumerate(r.causes if several else ()):
-            key = _key(r, cause)
+        for cause in r.causes if several else ():
+            key = (r.backend, *cause.key)
             if key in alone or asked[key] == _RESULTS:
                 continue
-            for of, deciding in _deciding(kept[r.name], cause, whys):
-                asked[key] += 1
-                now = found.get(r.name, r)
-                try:
-                    w = aside(workers[r.backend], partial(_witness, r, of, deciding, workers[r.backend]))
-                except Exception as error:  # noqa: BLE001 - a mistake of ours must not lose what was found
-                    said = f"error in halfeven itself: {type(error).__name__}: {error}"
-                    found[r.name] = replace(now, detail="\n".join(filter(None, (now.detail, said))))
-                    continue
+            of, deciding = _deciding(kept[r.name], cause, whys)
+            if deciding is None:
+                continue
+            asked[key] += 1
+            now, worker = found.get(r.name, r), workers[r.backend]
+            try:
+                w = aside(worker, partial(_witness, r, of, deciding, worker))
+            except Exception as error:  # noqa: BLE001 - a mistake of ours must not lose what was found
+                found[r.name] = unsaid(now, error)
+            else:
                 if w is not None:
                     alone.add(key)
-                    causes = (*now.causes[:place], replace(cause, witness=w), *now.causes[place + 1 :])
-                    found[r.name] = replace(now, causes=causes)
+                    found[r.name] = witnessed(now, cause, w)
     return found
 
 
-def _key(r: Result, cause: Cause) -> tuple[str, ...]:
-    return r.backend, cause.code, cause.sentence, cause.where
-
-
-def _deciding(sample: Sample, cause: Cause, whys: Mapping[Subject, Why]) -> Iterator[tuple[Subject, Deciding]]:
+def _deciding(sample: Sample, cause: Cause, whys: Mapping[Subject, Why]) -> tuple[Subject, Deciding | None]:
     """What to ask, of the first operation or formula of which anything is known."""
     known = ((of, whys[of].deciding(sample, cause)) for of in sample.subjects if of in whys)
-    yield from islice(((of, deciding) for of, deciding in known if deciding is not None), 1)
+    return next(((of, deciding) for of, deciding in known if deciding is not None), (("", "", ""), None))
 
 
 def _witness(r: Result, of: Subject, deciding: Deciding, worker: Worker) -> Witness | None:

@@ -15,6 +15,7 @@ from typing import Any
 
 from halfeven.conformance.engine.unsteady import AFTER, ALONE, is_everywhere, unsteady
 from halfeven.conformance.properties import CHECK
+from halfeven.conformance.report.causes import witnessed
 from halfeven.conformance.report.model import Result, Witness
 from halfeven.conformance.report.words import AFTER_OTHERS
 
@@ -88,9 +89,7 @@ def _each_cause(results: Sequence[Result], python: str, timeout: float) -> list[
     own = [(i, c, w) for i, c, w in pairs if w is not None and w.script and not w.reproduced]
     found = list(results)
     for (i, cause, w), came in zip(own, run_alone([w.script for _, _, w in own], python, timeout), strict=True):
-        now = replace(w, reproduced=True) if came.differs else None
-        causes = (replace(c, witness=now) if c is cause else c for c in found[i].causes)
-        found[i] = replace(found[i], causes=tuple(causes))
+        found[i] = witnessed(found[i], cause, replace(w, reproduced=True) if came.differs else None)
     return found
 
 

@@ -136,7 +136,8 @@ class FunctionWhy:
     def told(self, sample: Sample, outcome: OutcomeName, differs: str) -> Told:
         """The choices that a result's own calls need, else a release, the calls' shape, or nothing; and its errors."""
         rows = _rows(sample)
-        found, apart = self._choices(self.point, [self._as_found(row) for row in rows]), self._apart(rows)
+        found = self._choices(self.point, [self._as_found(row) for row in rows]) if self.point else ()
+        apart = self._apart(rows)
         other = [row for row in rows if not breaches(row.seen) and not self._is_right(row)]
         if self.version is not None and other and not apart:
             words = said(found) or differs
@@ -176,8 +177,10 @@ class FunctionWhy:
     @cached_property
     def _numbers(self) -> list[Row]:
         """All rows in the document's form, those of another form by their numbers."""
-        every = map(self._by_number, self.rows)
-        return [row for row in every if not self._is_apart(row)]
+        answered, apart = self._parted
+        kept = {id(row): row for row in answered}
+        kept |= {id(row): new for row in apart if not self._is_apart(new := self._by_number(row))}
+        return [kept[id(row)] for row in self.rows if id(row) in kept]
 
     def _by_number(self, row: Row) -> Row:
         """A row of another form, in the document's as far as it can be; any other as it is."""

@@ -1,7 +1,7 @@
 """What is said of one result once all answers are explained; what explanations of operations and functions share."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import combinations
 from typing import Any, Protocol
 
@@ -14,12 +14,12 @@ from halfeven.conformance.engine.evidence import Evidence, Judged
 from halfeven.conformance.engine.kept import Sample
 from halfeven.conformance.engine.tries import Trial
 from halfeven.conformance.report import causes
-from halfeven.conformance.report.model import Cause, OutcomeName
+from halfeven.conformance.report.model import Cause, OutcomeName, Result
 from halfeven.conformance.report.words import percent
 from halfeven.reference import Grid
 from halfeven.reference.behaviour import Behaviour
 
-__all__ = ["Deciding", "Told", "Why", "choices", "fewest", "said", "unknown"]
+__all__ = ["Deciding", "Told", "Why", "choices", "fewest", "said", "unknown", "unsaid"]
 
 
 @dataclass(frozen=True)
@@ -101,3 +101,9 @@ def unknown(nearest: str = "", share: float = 0.0, where: str = "") -> Cause:
         return Cause(UNKNOWN, causes.UNKNOWN, where)
     counted = percent(int(np.floor(share * 1_000_000)), 1_000_000)
     return Cause(NEAREST, f"{causes.UNKNOWN}; the nearest {nearest}", where, f"{counted} of the answers")
+
+
+def unsaid(result: Result, error: Exception) -> Result:
+    """A result of which not all is said, because of a mistake of ours: that is told instead."""
+    said_ = f"error in halfeven itself: {type(error).__name__}: {error}"
+    return replace(result, cause=result.cause or said_, detail="\n".join(filter(None, (result.detail, said_))))

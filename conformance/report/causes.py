@@ -4,9 +4,20 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from halfeven.conformance.report.groups import SEVERITY, Group
-from halfeven.conformance.report.model import CONFORMING, Cause, Result
+from halfeven.conformance.report.model import CONFORMING, Cause, Result, Witness
 
-__all__ = ["UNKNOWN", "by_cause", "cause", "entries", "measured", "showing", "together", "with_own_witness", "words"]
+__all__ = [
+    "UNKNOWN",
+    "by_cause",
+    "cause",
+    "entries",
+    "measured",
+    "showing",
+    "together",
+    "with_own_witness",
+    "witnessed",
+    "words",
+]
 
 #: Where nothing that is known computes so; such results have this in common and nothing else.
 UNKNOWN = "no known behaviour gives these answers"
@@ -51,7 +62,12 @@ def together(found: Group) -> list[str]:
 def with_own_witness(results: Iterable[Result], key: Sequence[str]) -> list[Result]:
     """The results of which this cause has a witness of its own, in place of theirs; of ``key`` a code is enough."""
     pairs = ((r, c) for r in results for c in r.causes if c.witness is not None)
-    return [replace(r, witness=c.witness) for r, c in pairs if (c.code, c.sentence, c.where)[: len(key)] == (*key,)]
+    return [replace(r, witness=c.witness) for r, c in pairs if c.key[: len(key)] == (*key,)]
+
+
+def witnessed(result: Result, cause: Cause, witness: Witness | None) -> Result:
+    """The result with another witness of one of its causes."""
+    return replace(result, causes=tuple(replace(c, witness=witness) if c is cause else c for c in result.causes))
 
 
 def showing(found: Group) -> Result:
@@ -81,6 +97,6 @@ def by_cause(results: Sequence[Result]) -> list[Group]:
     by: dict[tuple[str, ...], list[Result]] = {}
     for result in results:
         for c in entries(result):
-            by.setdefault((c.code, c.sentence, c.where), []).append(result)
+            by.setdefault(c.key, []).append(result)
     found = [Group(key, tuple(some)) for key, some in by.items()]
     return sorted(found, key=lambda g: (-len(g.results), -SEVERITY.index(g.outcome), g.key))

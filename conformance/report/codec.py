@@ -213,7 +213,7 @@ def _causes(report: Report) -> list[dict[str, Any]]:
     found = []
     for one in by_cause(report.results):
         code, sentence, where = one.key
-        shares = [c.share for r in one.results for c in r.causes if (c.code, c.sentence, c.where) == one.key]
+        shares = [c.share for r in one.results for c in r.causes if c.key == one.key]
         entry = {"code": code, "sentence": sentence, "where": where, "share": next(filter(None, shares), "")}
         names = [r.backend for r in one.results]
         backends = {name: names.count(name) for name in sorted({*names})}

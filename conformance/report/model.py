@@ -104,6 +104,11 @@ class Cause:
     def __post_init__(self) -> None:  # noqa: D105 - it may quote a backend
         _cut(self, "cause", ("sentence", "where", "share"))
 
+    @property
+    def key(self) -> tuple[str, str, str]:
+        """What it is one with in other checks: code, sentence and place."""
+        return self.code, self.sentence, self.where
+
 
 @dataclass(frozen=True)
 class Result:

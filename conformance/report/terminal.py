@@ -119,7 +119,7 @@ def _by_backend(names: Counter[str]) -> str:
 
 
 def _shares(one: Group) -> list[str]:
-    found = {c.share: None for r in one.results for c in r.causes if (c.code, c.sentence, c.where) == one.key}
+    found = {c.share: None for r in one.results for c in r.causes if c.key == one.key}
     return [f"it gives {share}" for share in found if share][:1]
 
 
